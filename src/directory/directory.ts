@@ -1,0 +1,18 @@
+import type { Registration } from "../pools/pool.ts";
+import type { Representation } from "./representation.ts";
+
+/** What clients may ask for. Answers are as of the moment of the call. */
+export interface Directory {
+  /**
+   * Keeps a registration and starts its lease.
+   *
+   * @throws ServiceError `unavailable` when it could not be kept
+   */
+  register(registration: Registration): void | Promise<void>;
+  /** Lets go of what has ended by now, so that the log says so in time. */
+  expire(): void;
+  /** The body of `GET /pools`. */
+  pools(): Representation;
+  /** The body of `GET /routers`. */
+  routers(): Representation;
+}

@@ -1,0 +1,63 @@
+import { compareKeys, type PoolKey, sortKey } from "../pools/pool.ts";
+import { Representation } from "./representation.ts";
+
+interface Entry {
+  readonly key: PoolKey;
+  json: string;
+}
+
+/**
+ * The listed pools, in order, and the bytes of `GET /pools`. A change costs one search and marks the
+ * bytes as stale; they are made anew when they are next asked for, once for any number of changes.
+ */
+export class Listing {
+  readonly #byId = new Map<string, Entry>();
+  readonly #sorted: Entry[] = [];
+  #representation: Representation | undefined;
+  #complete = false;
+
+  /** Lists a pool as `json`, in place of what was listed under its key. */
+  put(key: PoolKey, json: string): void {
+    const id = sortKey(key);
+    const listed = this.#byId.get(id);
+    if (listed?.json === json) return;
+    this.#representation = undefined;
+    if (listed !== undefined) {
+      listed.json = json;
+      return;
+    }
+    const entry = { key, json };
+    this.#byId.set(id, entry);
+    this.#sorted.splice(this.#place(key), 0, entry);
+  }
+
+  /** Takes a pool off the list; harmless where it is not on it. */
+  remove(key: PoolKey): void {
+    if (!this.#byId.delete(sortKey(key))) return;
+    this.#representation = undefined;
+    this.#sorted.splice(this.#place(key), 1);
+  }
+
+  /** The body of `GET /pools`, the same object until its content changes. */
+  representation(complete: boolean): Representation {
+    if (this.#representation === undefined || this.#complete !== complete) {
+      const pools = this.#sorted.map((entry) => entry.json).join(",");
+      this.#representation = new Representation(`{"pools":[${pools}],"complete":${complete}}`);
+      this.#complete = complete;
+    }
+    return this.#representation;
+  }
+
+  /** Where `key` stands, or would stand, in the order of the list. */
+  #place(key: PoolKey): number {
+    let low = 0;
+    let high = this.#sorted.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const entry = this.#sorted[middle];
+      if (entry !== undefined && compareKeys(entry.key, key) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,39 @@
+/** A content coding that a list may be sent in (RFC 9110, section 8.4.1; zstd: RFC 8878). */
+export type Coding = "identity" | "gzip" | "zstd";
+
+const ENCODER = new TextEncoder();
+
+/** The body of a list as it is sent: its bytes in each coding, and what they are known by. */
+export class Representation {
+  /** Names the content: equal for equal bodies, on every replica. */
+  readonly hash: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  #gzip: Uint8Array<ArrayBuffer> | undefined;
+  #zstd: Uint8Array<ArrayBuffer> | undefined;
+
+  constructor(body: string) {
+    this.bytes = ENCODER.encode(body);
+    // 128 bits of it: no two bodies are ever met by chance, and the header stays short.
+    this.hash = Bun.SHA256.hash(this.bytes, "hex").slice(0, 32);
+  }
+
+  /** The body in `coding`, made when it is first asked for. */
+  in(coding: Coding): Uint8Array<ArrayBuffer> {
+    switch (coding) {
+      case "identity":
+        return this.bytes;
+      case "gzip":
+        this.#gzip ??= Bun.gzipSync(this.bytes, { level: 1 });
+        return this.#gzip;
+      case "zstd":
+        // A copy: what Bun returns is a slice of a larger buffer.
+        this.#zstd ??= new Uint8Array(Bun.zstdCompressSync(this.bytes, { level: 1 }));
+        return this.#zstd;
+    }
+  }
+
+  /** The strong ETag of the body in `coding` (RFC 9110, section 8.8.3). */
+  etag(coding: Coding): string {
+    return coding === "identity" ? `"${this.hash}"` : `"${this.hash}-${coding}"`;
+  }
+}

@@ -1,0 +1,48 @@
+import { ServiceError } from "../runtime/errors.ts";
+import { limits } from "../runtime/limits.ts";
+
+/**
+ * The whole body of a request that carries JSON. Never holds more than the limit; what a client
+ * sends beyond it is dropped as it comes.
+ *
+ * @throws ServiceError `unsupported-media-type`, `too-large`, or `invalid` where it broke off
+ */
+export async function readJsonBody(request: Request): Promise<Uint8Array> {
+  requireJson(request.headers);
+  const length = request.headers.get("content-length");
+  if (length !== null && Number(length) > limits.bodyBytes) throw tooLarge();
+  try {
+    // Reading as a stream costs a third of the throughput, so only where the length is not known.
+    return length === null ? await readStream(request) : await request.bytes();
+  } catch (error) {
+    if (!request.signal.aborted) throw error;
+    throw new ServiceError("invalid", "the request broke off");
+  }
+}
+
+function requireJson(headers: Headers): void {
+  const type = headers.get("content-type");
+  if (type?.split(";", 1)[0]?.trim().toLowerCase() !== "application/json") {
+    throw new ServiceError("unsupported-media-type", "Content-Type must be application/json");
+  }
+  const coding = headers.get("content-encoding") ?? "identity";
+  if (coding.toLowerCase() !== "identity") {
+    throw new ServiceError("unsupported-media-type", "Content-Encoding must be left out");
+  }
+}
+
+async function readStream(request: Request): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  // Leaving the loop cancels the stream.
+  for await (const chunk of request.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > limits.bodyBytes) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function tooLarge(): ServiceError {
+  return new ServiceError("too-large", `the body is over ${limits.bodyBytes} bytes`);
+}

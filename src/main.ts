@@ -1,0 +1,80 @@
+import { writeSync } from "node:fs";
+import { isatty } from "node:tty";
+import { runCommand } from "citty";
+import { command } from "./cli/command.ts";
+import type { Config } from "./cli/config.ts";
+import { systemClock } from "./runtime/clock.ts";
+import { messageOf, ServiceError } from "./runtime/errors.ts";
+import { createLogs } from "./runtime/log.ts";
+
+const SIGNALS = { SIGINT: 2, SIGTERM: 15 } as const;
+
+process.exit(await main(process.argv.slice(2)));
+
+/** Reads the flags, serves until a signal, and returns the exit status. */
+async function main(rawArgs: string[]): Promise<number> {
+  try {
+    await runCommand(command({ print, serve }), { rawArgs });
+    return 0;
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const hint = error.code === "usage" ? "\n\nFor more information, try '--help'." : "";
+    complain(`error: ${error.message}${hint}\n`);
+    return error.code === "usage" ? 2 : 1;
+  }
+}
+
+async function print(text: string): Promise<void> {
+  await Bun.write(Bun.stdout, `${text}\n`);
+}
+
+async function serve(config: Config): Promise<void> {
+  const logs = createLogs({
+    filter: process.env.DYN_LOG,
+    format: isOn(process.env.DYN_LOGGING_JSONL) ? "json" : "text",
+    colors: isatty(2) && !process.env.NO_COLOR,
+    clock: systemClock,
+    write: complain,
+  });
+  const crash = (error: unknown) => {
+    logs("main").error("internal error; stopping", {
+      error: error instanceof Error ? (error.stack ?? error.message) : messageOf(error),
+    });
+    process.exit(1);
+  };
+  process.on("uncaughtException", crash);
+  process.on("unhandledRejection", crash);
+
+  // Listened for before anything starts, so that none is missed.
+  const signal = firstSignal();
+  const { startService } = await import("./service.ts");
+  const service = await startService(config, { clock: systemClock, logs });
+  await service.stop(await signal);
+}
+
+/** The first signal to stop. A second one ends the process at once. */
+function firstSignal(): Promise<keyof typeof SIGNALS> {
+  return new Promise((resolve) => {
+    let stopping = false;
+    for (const name of ["SIGINT", "SIGTERM"] as const) {
+      process.on(name, () => {
+        if (stopping) process.exit(128 + SIGNALS[name]);
+        stopping = true;
+        resolve(name);
+      });
+    }
+  });
+}
+
+function isOn(value: string | undefined): boolean {
+  return value === "1" || value?.toLowerCase() === "true";
+}
+
+/** Writes to standard error. A reader that has gone away must not end the service. */
+function complain(text: string): void {
+  try {
+    writeSync(2, text);
+  } catch {
+    // There is nowhere left to say it.
+  }
+}

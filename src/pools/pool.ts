@@ -1,0 +1,72 @@
+/**
+ * A pool is one deployment of one model in one cluster; a registration is what its Pool Relay says
+ * of it. Field names are those of the wire, and the types list them in the order of the wire.
+ */
+export interface PoolKey {
+  readonly cluster_id: string;
+  readonly namespace: string;
+  readonly dgd_name: string;
+}
+
+export interface Location {
+  readonly region: string;
+  readonly availability_zone: string | null;
+  readonly datacenter: string | null;
+}
+
+export interface Capacity {
+  readonly sku: string;
+  readonly workers: number;
+}
+
+export interface Registration {
+  readonly key: PoolKey;
+  readonly location: Location;
+  readonly model: string;
+  readonly capabilities: readonly string[];
+  /** Origins with a trailing slash, in the serialised form of the URL standard. */
+  readonly frontends: readonly string[];
+  readonly capacity: readonly Capacity[];
+}
+
+/** A pool's name for people, as logs and messages show it. */
+export function poolName(key: PoolKey): string {
+  return `${key.cluster_id}/${key.namespace}/${key.dgd_name}`;
+}
+
+/**
+ * One string for a key, different for each key: the three parts with `%` and `/` in them
+ * percent-encoded, joined by `/`.
+ */
+export function sortKey(key: PoolKey): string {
+  return `${encodePart(key.cluster_id)}/${encodePart(key.namespace)}/${encodePart(key.dgd_name)}`;
+}
+
+function encodePart(part: string): string {
+  return part.replaceAll("%", "%25").replaceAll("/", "%2F");
+}
+
+/** The order of `GET /pools`: by cluster, namespace and name, each in UTF-16 code-unit order. */
+export function compareKeys(a: PoolKey, b: PoolKey): number {
+  return (
+    compareText(a.cluster_id, b.cluster_id) ||
+    compareText(a.namespace, b.namespace) ||
+    compareText(a.dgd_name, b.dgd_name)
+  );
+}
+
+/** UTF-16 code-unit order: the same on every machine, unlike `localeCompare`. */
+export function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+/**
+ * An http or https URL that is nothing but an origin, in the URL standard's serialised form with
+ * the path `/`; undefined for anything else (a path, a query, a fragment, a user, another scheme).
+ */
+export function originUrl(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) return undefined;
+  return url.href === `${url.origin}/` ? url.href : undefined;
+}

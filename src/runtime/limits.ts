@@ -1,0 +1,38 @@
+/** Every limit of the service, in one place. Units stand last in each name. */
+export const limits = {
+  /** Largest `POST /pools` body. */
+  bodyBytes: 256 * 1024,
+  /** Longest part of a pool's key, in bytes of UTF-8. */
+  keyPartBytes: 253,
+  /** Longest encoded key: DynamoDB allows a sort key of 1,024 bytes. */
+  sortKeyBytes: 1024,
+  /** Most live pools; a new one above that is refused, renewals go on. */
+  livePools: 100_000,
+  /** Most bytes of registrations held: what keeps memory bounded when each of them is large. */
+  registrationBytes: 256 * 1024 * 1024,
+  /** Largest `workers` of one capacity entry: what an unsigned 32-bit integer holds. */
+  workers: 2 ** 32 - 1,
+  /** Longest lease that can be asked for. */
+  leaseSecs: 86_400,
+  /** Longest replication grace that can be asked for. */
+  replicationGraceSecs: 86_400,
+  /** Longest plain-text reason of an error response. */
+  reasonChars: 500,
+  /** Longest piece of a user's own input that a message repeats. */
+  quotedChars: 60,
+  /**
+   * How long a connection may take to send a whole request, or stay silent between two. Bun counts
+   * it from the last complete request, in steps of 4 s, so a trickled request is cut as well.
+   */
+  idleSecs: 10,
+  /** How long running requests may go on after SIGTERM. */
+  drainMs: 10_000,
+  /** Bodies of this size and less are sent as they are: compressing them saves no packet. */
+  uncompressedBytes: 1024,
+  /** How often the process looks whether it has been running. */
+  beatMs: 250,
+  /** A beat that comes later than this is a pause. */
+  pauseMs: 1000,
+  /** How often a warning about one and the same thing may be repeated. */
+  warningEveryMs: 60_000,
+} as const;

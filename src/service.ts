@@ -1,0 +1,84 @@
+import { version } from "../package.json" with { type: "json" };
+import type { Config } from "./cli/config.ts";
+import { RegisteredDirectory } from "./directory/registered.ts";
+import { createRoutes } from "./http/routes.ts";
+import { listen } from "./http/server.ts";
+import { MemoryStore } from "./registrations/memory.ts";
+import type { Clock } from "./runtime/clock.ts";
+import type { createLogs } from "./runtime/log.ts";
+import { RunClock } from "./runtime/run-clock.ts";
+
+export interface Surroundings {
+  readonly clock: Clock;
+  readonly logs: ReturnType<typeof createLogs>;
+}
+
+/** A service that is serving. */
+export interface Service {
+  readonly url: string;
+  /** Stops serving and resolves when the running requests are done; `reason` goes to the log. */
+  stop(reason: string): Promise<void>;
+}
+
+/**
+ * Puts the parts together and starts them.
+ *
+ * @throws ServiceError `startup` when it can't
+ */
+export async function startService(
+  config: Config,
+  { clock, logs }: Surroundings,
+): Promise<Service> {
+  const log = logs("main");
+  const tls =
+    config.tls === undefined
+      ? undefined
+      : (await import("./http/tls.ts")).readTlsPair(config.tls.certPath, config.tls.keyPath);
+
+  const runClock = new RunClock(clock, (pausedMs) => {
+    log.warn("the process was not running; leases are longer by that time", {
+      paused_s: Math.round(pausedMs) / 1000,
+    });
+  });
+  const directory = new RegisteredDirectory(
+    (livePools) =>
+      new MemoryStore({
+        leaseSecs: config.leaseDurationSecs,
+        livePools,
+        clock,
+        runClock,
+        log: logs("registrations"),
+      }),
+    config.routers,
+  );
+
+  let stopping = false;
+  const routes = createRoutes({
+    directory,
+    heartbeatIntervalSecs: config.heartbeatIntervalSecs,
+    leaseDurationSecs: config.leaseDurationSecs,
+    isHealthy: () => !stopping,
+  });
+  const server = listen({ address: config.listen, tls, routes, clock, log: logs("http") });
+  const stopBeat = runClock.start(() => directory.expire());
+  log.info("serving", {
+    version,
+    address: server.url,
+    mode: config.mode,
+    store: config.store,
+    lease_s: config.leaseDurationSecs,
+    heartbeat_s: config.heartbeatIntervalSecs,
+  });
+
+  return {
+    url: server.url,
+    async stop(reason) {
+      stopping = true;
+      log.info("stopping: no new connections, running requests may finish", { reason });
+      const finished = await server.drain();
+      stopBeat();
+      if (!finished) log.warn("requests that were still running are cut");
+      log.info("stopped", { reason });
+    },
+  };
+}
