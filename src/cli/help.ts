@@ -30,8 +30,12 @@ const COMMON: readonly Row[] = [
   ["-V, --version", "Print the version"],
 ];
 
+/** Holds two words together on a line. */
+const NO_BREAK_SPACE = "\u00a0";
+
 function sentence(flag: Flag<unknown>): string {
-  return flag.default === undefined ? flag.help : `${flag.help} [default: ${flag.default}]`;
+  if (flag.default === undefined) return flag.help;
+  return `${flag.help} [default:${NO_BREAK_SPACE}${flag.default}]`;
 }
 
 function layOut([label, text]: Row, left: number): string[] {
@@ -51,5 +55,5 @@ function wrap(text: string, width: number): string[] {
       line = line === "" ? word : `${line} ${word}`;
     }
   }
-  return [...lines, line];
+  return [...lines, line].map((text) => text.replaceAll(NO_BREAK_SPACE, " "));
 }

@@ -119,6 +119,6 @@ function textLine({ time, level, module, message, fields }: Line, colors: boolea
 /** A value that can't be taken for two, or for the end of the line. */
 function textValue(value: string | number | boolean): string {
   if (typeof value !== "string") return String(value);
-  const line = oneLine(value, FIELD_CHARS);
-  return /^[^\s"=]+$/u.test(line) ? line : `"${line.replaceAll('"', '\\"')}"`;
+  const line = oneLine(value.slice(0, FIELD_CHARS).replace(/["\\]/g, "\\$&"), FIELD_CHARS);
+  return /^[^\s"=\\]+$/u.test(line) ? line : `"${line}"`;
 }

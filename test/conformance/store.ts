@@ -1,0 +1,195 @@
+import { describe, expect, test } from "bun:test";
+import { type PoolKey, poolName, type Registration } from "../../src/pools/pool.ts";
+import type { LivePools, RegistrationStore } from "../../src/registrations/store.ts";
+import { makeKey, makeRegistration } from "../support/pools.ts";
+
+/** A store with a lease of 15 s, at its start, and what a test needs to see of it. */
+export interface StoreUnderTest {
+  readonly store: RegistrationStore;
+  /** Lets time pass while the process runs. */
+  readonly advance: (ms: number) => void | Promise<void>;
+  /** Lets time pass while the process can't run. */
+  readonly pause: (ms: number) => void;
+  /** Runs what became due in a pause. */
+  readonly wake: () => void | Promise<void>;
+  /** Warnings logged so far, as `message field=value …`. */
+  readonly warnings: () => string[];
+}
+
+export const LEASE_SECS = 15;
+const LEASE_MS = LEASE_SECS * 1000;
+
+/** The live pools as a store tells of them. */
+class Seen implements LivePools {
+  readonly pools = new Map<string, Registration>();
+  changes = 0;
+
+  put(key: PoolKey, registration: Registration): void {
+    this.pools.set(poolName(key), registration);
+    this.changes += 1;
+  }
+
+  remove(key: PoolKey): void {
+    expect(this.pools.delete(poolName(key))).toBe(true);
+    this.changes += 1;
+  }
+}
+
+/** What every store promises. `open` starts an empty one. */
+export function describeStore(
+  name: string,
+  open: (livePools: LivePools) => StoreUnderTest | Promise<StoreUnderTest>,
+): void {
+  const setUp = async () => {
+    const seen = new Seen();
+    const underTest = await open(seen);
+    const live = () => {
+      underTest.store.expire();
+      return [...seen.pools.keys()].sort();
+    };
+    return { ...underTest, seen, live };
+  };
+  const a = makeRegistration({ key: makeKey("a") });
+  const b = makeRegistration({ key: makeKey("b") });
+  const nameOfA = "aws-west/dynamo/a";
+
+  describe(`${name}: a registration`, () => {
+    test("makes its pool live at once", async () => {
+      const { store, live, seen } = await setUp();
+      await store.register(a);
+      expect(seen.pools.get(nameOfA)).toEqual(a);
+      expect(live()).toEqual([nameOfA]);
+    });
+
+    test("lasts its lease to the millisecond, and no longer", async () => {
+      const { store, live, advance } = await setUp();
+      await store.register(a);
+      await advance(LEASE_MS);
+      expect(live()).toEqual([nameOfA]);
+      await advance(1);
+      expect(live()).toEqual([]);
+    });
+
+    test("starts its lease anew each time it is sent, and touches no other pool", async () => {
+      const { store, live, advance, seen } = await setUp();
+      await store.register(a);
+      await store.register(b);
+      await advance(LEASE_MS - 1);
+      await store.register(a);
+      await advance(2);
+      expect(live()).toEqual([nameOfA]);
+      await advance(LEASE_MS - 2);
+      expect(live()).toEqual([nameOfA]);
+      await advance(1);
+      expect(live()).toEqual([]);
+      expect(seen.changes).toBe(4);
+    });
+
+    test("that comes again after its lease is a new pool", async () => {
+      const { store, live, advance } = await setUp();
+      await store.register(a);
+      await advance(LEASE_MS + 1);
+      await store.register(a);
+      expect(live()).toEqual([nameOfA]);
+      await advance(LEASE_MS);
+      expect(live()).toEqual([nameOfA]);
+    });
+
+    test("that is the same changes nothing but the lease, and the first order stays", async () => {
+      const { store, seen, warnings } = await setUp();
+      const first = makeRegistration({ capabilities: ["x", "y", "x"] });
+      await store.register(first);
+      await store.register(structuredClone(first));
+      await store.register({ ...first, capabilities: ["y", "x", "x"] });
+      expect([...seen.pools.values()]).toEqual([first]);
+      expect(seen.changes).toBe(1);
+      expect(warnings()).toEqual([]);
+    });
+
+    test("that differs replaces the one before, whoever sent that", async () => {
+      const { store, seen } = await setUp();
+      await store.register(a);
+      await store.register({ ...a, model: "other" });
+      expect(seen.pools.get(nameOfA)?.model).toBe("other");
+      await store.register(a);
+      expect(seen.pools.get(nameOfA)).toEqual(a);
+    });
+  });
+
+  describe(`${name}: a disagreement`, () => {
+    test("is a warning that names the pool and the fields", async () => {
+      const { store, warnings } = await setUp();
+      await store.register(a);
+      await store.register({ ...a, model: "other", capabilities: [] });
+      expect(warnings()).toEqual([
+        `a registration replaced one that differs pool=${nameOfA} fields=model,capabilities count=1`,
+      ]);
+    });
+
+    test("is warned of at most once a minute a pool, with the count since the last", async () => {
+      const { store, warnings, advance } = await setUp();
+      await store.register(a);
+      await store.register(b);
+      // Two relays that disagree, for two minutes and a half.
+      for (let round = 0; round < 30; round += 1) {
+        await store.register({ ...a, model: `model-${round}` });
+        await store.register(b);
+        await advance(5000);
+      }
+      const counts = warnings().map((warning) => Number(/count=(\d+)/.exec(warning)?.[1]));
+      expect(warnings().every((warning) => warning.includes(nameOfA))).toBe(true);
+      expect(counts).toEqual([1, 12, 12]);
+    });
+
+    test("of one pool does not hide that of another", async () => {
+      const { store, warnings } = await setUp();
+      await store.register(a);
+      await store.register(b);
+      await store.register({ ...a, model: "other" });
+      await store.register({ ...b, model: "other" });
+      expect(warnings()).toHaveLength(2);
+    });
+  });
+
+  describe(`${name}: time in which the process could not run`, () => {
+    for (const first of ["a timer", "a request"]) {
+      test(`is held against no pool when ${first} runs first`, async () => {
+        const { store, live, advance, pause, wake } = await setUp();
+        await store.register(a);
+        await advance(LEASE_MS - 1000);
+        pause(3 * LEASE_MS);
+        if (first === "a timer") await wake();
+        expect(live()).toEqual([nameOfA]);
+        await wake();
+        expect(live()).toEqual([nameOfA]);
+        await advance(1000);
+        expect(live()).toEqual([nameOfA]);
+      });
+    }
+
+    test("makes the list incomplete for one lease, when it is asked first of all", async () => {
+      const { store, advance, pause, wake } = await setUp();
+      await advance(LEASE_MS + 1);
+      expect(store.isComplete()).toBe(true);
+      pause(5000);
+      expect(store.isComplete()).toBe(false);
+      await wake();
+      await advance(LEASE_MS);
+      expect(store.isComplete()).toBe(false);
+      await advance(1);
+      expect(store.isComplete()).toBe(true);
+    });
+  });
+
+  describe(`${name}: the list`, () => {
+    test("is complete once one lease has passed since the start", async () => {
+      const { store, advance } = await setUp();
+      expect(store.isComplete()).toBe(false);
+      await store.register(a);
+      await advance(LEASE_MS);
+      expect(store.isComplete()).toBe(false);
+      await advance(1);
+      expect(store.isComplete()).toBe(true);
+    });
+  });
+}

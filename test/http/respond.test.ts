@@ -1,0 +1,62 @@
+import { expect, test } from "bun:test";
+import { Representation } from "../../src/directory/representation.ts";
+import { errorResponse, listResponse, refusal } from "../../src/http/respond.ts";
+import { ServiceError } from "../../src/runtime/errors.ts";
+
+const list = new Representation(`{"pools":["${"x".repeat(2000)}"]}`);
+const get = (headers: Record<string, string> = {}) =>
+  listResponse(new Request("http://x/", { headers }), list);
+
+test("a list has its bytes, its type, a strong ETag, and says how it may be cached", async () => {
+  const response = get();
+  expect(response.status).toBe(200);
+  expect(await response.bytes()).toEqual(list.bytes);
+  expect(Object.fromEntries(response.headers)).toEqual({
+    "content-type": "application/json",
+    "cache-control": "no-cache",
+    etag: `"${list.hash}"`,
+    vary: "Accept-Encoding",
+  });
+});
+
+test("a coded list says its coding, and has that coding's ETag", async () => {
+  const response = get({ "accept-encoding": "gzip" });
+  expect(response.headers.get("content-encoding")).toBe("gzip");
+  expect(response.headers.get("etag")).toBe(`"${list.hash}-gzip"`);
+  expect(Bun.gunzipSync(await response.arrayBuffer())).toEqual(list.bytes);
+});
+
+test("a 304 has no body, and the ETag and Vary that the 200 would have had", async () => {
+  const response = get({ "accept-encoding": "zstd", "if-none-match": `"${list.hash}"` });
+  expect(response.status).toBe(304);
+  expect(await response.text()).toBe("");
+  expect(response.headers.get("etag")).toBe(`"${list.hash}-zstd"`);
+  expect(response.headers.get("vary")).toBe("Accept-Encoding");
+  expect(response.headers.get("content-encoding")).toBeNull();
+});
+
+test.each([
+  ["invalid", 400],
+  ["too-large", 413],
+  ["unsupported-media-type", 415],
+  ["unavailable", 503],
+] as const)("an error of the kind %s is a %d with its reason", async (code, status) => {
+  const response = errorResponse(new ServiceError(code, "the reason"));
+  expect(response.status).toBe(status);
+  expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+  expect(await response.text()).toBe("the reason");
+});
+
+test("an error that nobody thought of says no more than that it happened", async () => {
+  for (const error of [new TypeError("secret"), "secret", undefined]) {
+    const response = errorResponse(error);
+    expect(response.status).toBe(500);
+    expect(await response.text()).toBe("internal error");
+  }
+});
+
+test("a reason is one clean line of at most 500 characters", async () => {
+  const text = await refusal(400, `a\nb\u0000${"x".repeat(10_000)}`).text();
+  expect(text).toHaveLength(500);
+  expect(text).toStartWith("a\\u{a}b\\u{0}xxx");
+});

@@ -1,0 +1,74 @@
+import { expect, test } from "bun:test";
+import { Representation } from "../../src/directory/representation.ts";
+import { createRoutes, type Routes, unrouted } from "../../src/http/routes.ts";
+import { listen } from "../../src/http/server.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { recordedLog } from "../support/recorded-log.ts";
+
+function serve(routes: Routes) {
+  const { log, lines } = recordedLog();
+  const address = { host: "127.0.0.1", port: 0 };
+  return { ...listen({ address, tls: undefined, routes, clock: systemClock, log }), lines };
+}
+
+test("a handler that throws gives 500 internal error and a log line", async () => {
+  const server = serve({
+    "/sync": {
+      GET: () => {
+        throw new Error("secret\nsecond line");
+      },
+    },
+    "/async": { GET: () => Promise.reject(new Error("secret")) },
+  });
+  for (const path of ["/sync", "/async"]) {
+    const response = await fetch(`${server.url}${path}`);
+    expect(response.status).toBe(500);
+    expect(await response.text()).toBe("internal error");
+    expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+  }
+  expect(server.lines.map(({ level, message }) => [level, message])).toEqual([
+    ["error", "a request failed"],
+    ["error", "a request failed"],
+  ]);
+  await server.drain();
+});
+
+test("draining waits for the requests that run, and says whether they all finished", async () => {
+  const { promise, resolve } = Promise.withResolvers<Response>();
+  let started = () => {};
+  const running = new Promise<void>((go) => {
+    started = go;
+  });
+  const server = serve({
+    "/slow": {
+      GET: () => {
+        started();
+        return promise;
+      },
+    },
+  });
+  const answer = fetch(`${server.url}/slow`);
+  await running;
+  const drained = server.drain();
+  await expect(fetch(`${server.url}/slow`)).rejects.toThrow();
+  resolve(new Response("done"));
+  expect(await (await answer).text()).toBe("done");
+  expect(await drained).toBe(true);
+});
+
+test("a path that takes other methods names them all, and any other path is not there", () => {
+  const list = new Representation("{}");
+  const routes = createRoutes({
+    directory: { register() {}, expire() {}, pools: () => list, routers: () => list },
+    heartbeatIntervalSecs: 5,
+    leaseDurationSecs: 15,
+    isHealthy: () => true,
+  });
+  const answer = (method: string, url: string) => unrouted(routes, new Request(url, { method }));
+  expect(answer("PUT", "http://x/pools?a=b").headers.get("allow")).toBe("GET, HEAD, POST");
+  expect(answer("POST", "http://x/routers").headers.get("allow")).toBe("GET, HEAD");
+  expect(answer("POST", "http://x/healthz").status).toBe(405);
+  for (const path of ["/", "/pools/", "//pools", "/__proto__", "/constructor", "/POOLS"]) {
+    expect(answer("PUT", `http://x${path}`).status).toBe(404);
+  }
+});
