@@ -24,8 +24,13 @@ async function main(rawArgs: string[]): Promise<number> {
   }
 }
 
-async function print(text: string): Promise<void> {
-  await Bun.write(Bun.stdout, `${text}\n`);
+/** Writes to standard output before it returns, so that exiting loses nothing. */
+function print(text: string): void {
+  try {
+    writeSync(1, `${text}\n`);
+  } catch {
+    // Whoever wanted to read it has gone away.
+  }
 }
 
 async function serve(config: Config): Promise<void> {

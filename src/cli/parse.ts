@@ -116,11 +116,15 @@ function looksLikeFlag(argument: string | undefined): boolean {
 }
 
 function unknownFlag(typed: string): string {
-  const name = typed.replace(/^-+/, "").toLowerCase().replaceAll("_", "-");
+  const near = nearestFlag(typed.replace(/^-+/, "").toLowerCase().replaceAll("_", "-"));
+  return `unknown flag${near === undefined ? "" : `; did you mean --${near}?`}`;
+}
+
+/** The flag that a name was probably meant to be: a slip of the finger away, or begun like it. */
+function nearestFlag(name: string): string | undefined {
+  if (name.length < 3) return undefined;
   const names = Object.keys(OPTIONS);
-  const near =
-    names.find((candidate) => candidate.startsWith(`${name}-`) || name.startsWith(candidate)) ??
-    closest(name, names);
-  const isNear = near.startsWith(name) || distance(name, near) <= Math.max(2, name.length / 4);
-  return `unknown flag${name !== "" && isNear ? `; did you mean --${near}?` : ""}`;
+  const nearest = closest(name, names);
+  if (distance(name, nearest) <= Math.max(2, name.length / 4)) return nearest;
+  return names.find((candidate) => candidate.startsWith(name) || name.startsWith(`${candidate}-`));
 }

@@ -5,8 +5,8 @@ import { listResponse, refusal } from "./respond.ts";
 
 type Handler = (request: Request) => Response | Promise<Response>;
 
-/** Each path with a handler for each method. `HEAD` is answered from `GET` by the server. */
-export type Routes = Readonly<Record<string, { readonly GET: Handler; readonly POST?: Handler }>>;
+/** What each path answers, whatever the method. */
+export type Routes = Readonly<Record<string, Handler>>;
 
 export interface RoutesOptions {
   readonly directory: Directory;
@@ -24,19 +24,19 @@ export function createRoutes(options: RoutesOptions): Routes {
     lease_duration_s: options.leaseDurationSecs,
   });
   return {
-    "/pools": {
+    "/pools": byMethod({
       GET: (request) => listResponse(request, directory.pools()),
       async POST(request) {
         await directory.register(await parseRegistration(await readJsonBody(request)));
         return new Response(registered, { headers: { "Content-Type": "application/json" } });
       },
-    },
-    "/routers": {
+    }),
+    "/routers": byMethod({
       GET: (request) => listResponse(request, directory.routers()),
-    },
-    "/healthz": {
+    }),
+    "/healthz": byMethod({
       GET: () => new Response(null, { status: options.isHealthy() ? 200 : 503 }),
-    },
+    }),
   };
 }
 
@@ -46,21 +46,26 @@ async function parseRegistration(body: Uint8Array): Promise<Registration> {
   return schema.parseRegistration(body);
 }
 
-/** The answer to a request that no route takes. */
-export function unrouted(routes: Routes, request: Request): Response {
-  const path = pathOf(request.url);
-  const handlers = Object.hasOwn(routes, path) ? routes[path] : undefined;
-  if (handlers === undefined) {
-    return refusal(
-      404,
-      `there is nothing at this path; there is ${Object.keys(routes).join(", ")}`,
-    );
-  }
-  const allowed = ["HEAD", ...Object.keys(handlers)].sort().join(", ");
-  return refusal(405, `this path takes ${allowed}`, { Allow: allowed });
+/**
+ * Answers each method with its handler, `HEAD` with that of `GET` (the server leaves the body out),
+ * and any other with 405. Bun's own table of methods would hand those on to the answer for unknown
+ * paths.
+ */
+function byMethod(handlers: { readonly GET: Handler; readonly POST?: Handler }): Handler {
+  const allowed = ["GET", "HEAD", ...(handlers.POST === undefined ? [] : ["POST"])].join(", ");
+  return (request) => {
+    switch (request.method) {
+      case "GET":
+      case "HEAD":
+        return handlers.GET(request);
+      case "POST":
+        if (handlers.POST !== undefined) return handlers.POST(request);
+    }
+    return refusal(405, `this path takes ${allowed}`, { Allow: allowed });
+  };
 }
 
-/** The path that was asked for. With an odd Host header, Bun's `url` is the path alone. */
-function pathOf(url: string): string {
-  return (url.startsWith("/") ? url.split(/[?#]/, 1)[0] : URL.parse(url)?.pathname) ?? "";
+/** The answer for a path that is none of `routes`. */
+export function notFound(routes: Routes): Response {
+  return refusal(404, `there is nothing at this path; there is ${Object.keys(routes).join(", ")}`);
 }

@@ -3,7 +3,7 @@ import { messageOf, ServiceError } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 import type { Log } from "../runtime/log.ts";
 import { errorResponse } from "./respond.ts";
-import { type Routes, unrouted } from "./routes.ts";
+import { notFound, type Routes } from "./routes.ts";
 import type { TlsPair } from "./tls.ts";
 
 export interface ServerOptions {
@@ -45,7 +45,7 @@ export function listen({ address, tls, routes, clock, log }: ServerOptions): Htt
       // answer with a bare status.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       routes,
-      fetch: (request) => unrouted(routes, request),
+      fetch: () => notFound(routes),
       error(error) {
         if (!(error instanceof ServiceError)) {
           log.error("a request failed", { error: error.stack ?? messageOf(error) });

@@ -17,9 +17,9 @@ export interface TlsPair {
 export function readTlsPair(certPath: string, keyPath: string): TlsPair {
   const cert = read("--tls-cert-path", certPath);
   const key = read("--tls-key-path", keyPath);
-  const certificate = attempt(`--tls-cert-path: ${certPath} holds no PEM certificate`, () => {
-    return new X509Certificate(cert);
-  });
+  const [certificate] = attempt(`--tls-cert-path: ${certPath} is no PEM certificate chain`, () =>
+    certificates(cert),
+  );
   const privateKey = attempt(
     `--tls-key-path: ${keyPath} holds no PEM private key without a passphrase`,
     () => createPrivateKey(key),
@@ -31,6 +31,13 @@ export function readTlsPair(certPath: string, keyPath: string): TlsPair {
     );
   }
   return { cert, key };
+}
+
+/** The certificates of a chain, the service's own first. Throws where one of them can't be read. */
+function certificates(pem: string): [X509Certificate, ...X509Certificate[]] {
+  const [first = pem, ...rest] =
+    pem.match(/-----BEGIN CERTIFICATE-----.*?(?=-----BEGIN |$)/gs) ?? [];
+  return [new X509Certificate(first), ...rest.map((each) => new X509Certificate(each))];
 }
 
 function read(flag: string, path: string): string {

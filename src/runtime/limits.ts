@@ -21,10 +21,11 @@ export const limits = {
   /** Longest piece of a user's own input that a message repeats. */
   quotedChars: 60,
   /**
-   * How long a connection may take to send a whole request, or stay silent between two. Bun counts
-   * it from the last complete request, in steps of 4 s, so a trickled request is cut as well.
+   * How long a connection may stay silent between two requests, and how long all of a request may
+   * take: 10 s at least. Bun counts in steps of 4 s and may cut one step early, so it is told 13, and
+   * cuts after 12 to 16. It counts from the last complete request: a trickled one is cut as well.
    */
-  idleSecs: 10,
+  idleSecs: 13,
   /** How long running requests may go on after SIGTERM. */
   drainMs: 10_000,
   /** Bodies of this size and less are sent as they are: compressing them saves no packet. */

@@ -8,8 +8,10 @@ type Level = (typeof LEVELS)[number];
 const MODULES = ["main", "http", "registrations"] as const;
 type Module = (typeof MODULES)[number];
 
-/** What a log line says besides its message. */
-export type Fields = Readonly<Record<string, string | number | boolean>>;
+/** What a log line says besides its message. The names that every line has are taken. */
+export type Fields = Readonly<Record<string, string | number | boolean>> & {
+  readonly [Taken in "time" | "level" | "target" | "message"]?: never;
+};
 
 /** Writes log lines of one module. Messages are constant; what varies goes into the fields. */
 export interface Log {
@@ -47,7 +49,7 @@ export function createLogs(options: LogOptions): (module: Module) => Log {
   };
   if (filter.unknown !== undefined) {
     logOf("main").warn("DYN_LOG names a level that there is not; using info", {
-      level: filter.unknown,
+      given: filter.unknown,
       levels: LEVELS.join(","),
     });
   }

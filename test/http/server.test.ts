@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Representation } from "../../src/directory/representation.ts";
-import { createRoutes, type Routes, unrouted } from "../../src/http/routes.ts";
+import { createRoutes, notFound, type Routes } from "../../src/http/routes.ts";
 import { listen } from "../../src/http/server.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { recordedLog } from "../support/recorded-log.ts";
@@ -13,12 +13,10 @@ function serve(routes: Routes) {
 
 test("a handler that throws gives 500 internal error and a log line", async () => {
   const server = serve({
-    "/sync": {
-      GET: () => {
-        throw new Error("secret\nsecond line");
-      },
+    "/sync": () => {
+      throw new Error("secret\nsecond line");
     },
-    "/async": { GET: () => Promise.reject(new Error("secret")) },
+    "/async": () => Promise.reject(new Error("secret")),
   });
   for (const path of ["/sync", "/async"]) {
     const response = await fetch(`${server.url}${path}`);
@@ -40,11 +38,9 @@ test("draining waits for the requests that run, and says whether they all finish
     started = go;
   });
   const server = serve({
-    "/slow": {
-      GET: () => {
-        started();
-        return promise;
-      },
+    "/slow": () => {
+      started();
+      return promise;
     },
   });
   const answer = fetch(`${server.url}/slow`);
@@ -56,7 +52,7 @@ test("draining waits for the requests that run, and says whether they all finish
   expect(await drained).toBe(true);
 });
 
-test("a path that takes other methods names them all, and any other path is not there", () => {
+test("a path that takes other methods names them all, and any other path is not there", async () => {
   const list = new Representation("{}");
   const routes = createRoutes({
     directory: { register() {}, expire() {}, pools: () => list, routers: () => list },
@@ -64,11 +60,11 @@ test("a path that takes other methods names them all, and any other path is not 
     leaseDurationSecs: 15,
     isHealthy: () => true,
   });
-  const answer = (method: string, url: string) => unrouted(routes, new Request(url, { method }));
-  expect(answer("PUT", "http://x/pools?a=b").headers.get("allow")).toBe("GET, HEAD, POST");
-  expect(answer("POST", "http://x/routers").headers.get("allow")).toBe("GET, HEAD");
-  expect(answer("POST", "http://x/healthz").status).toBe(405);
-  for (const path of ["/", "/pools/", "//pools", "/__proto__", "/constructor", "/POOLS"]) {
-    expect(answer("PUT", `http://x${path}`).status).toBe(404);
-  }
+  const answer = async (method: string, path: string) =>
+    await routes[path]?.(new Request(`http://x${path}`, { method }));
+  expect((await answer("PUT", "/pools"))?.headers.get("allow")).toBe("GET, HEAD, POST");
+  expect((await answer("POST", "/routers"))?.headers.get("allow")).toBe("GET, HEAD");
+  expect((await answer("POST", "/healthz"))?.status).toBe(405);
+  expect((await answer("HEAD", "/healthz"))?.status).toBe(200);
+  expect(notFound(routes).status).toBe(404);
 });

@@ -42,14 +42,24 @@ test("a file that is not there is named, with its flag", () => {
 
 test("a file that holds something else is named, with its flag", () => {
   expect(refused("garbage", "one.key")).toStartWith(
-    `--tls-cert-path: ${at("garbage")} holds no PEM certificate`,
+    `--tls-cert-path: ${at("garbage")} is no PEM certificate chain`,
   );
   expect(refused("one.key", "one.crt")).toStartWith(
-    `--tls-cert-path: ${at("one.key")} holds no PEM certificate`,
+    `--tls-cert-path: ${at("one.key")} is no PEM certificate chain`,
   );
   expect(refused("one.crt", "garbage")).toStartWith(
     `--tls-key-path: ${at("garbage")} holds no PEM private key`,
   );
+});
+
+test("a broken certificate behind the first is found as well", () => {
+  const broken = pairs.two.cert.replace(/\n(.{10})/, "\n##########");
+  writeFileSync(at("chain"), `${pairs.one.cert}\n${broken}`);
+  expect(refused("chain", "one.key")).toStartWith(
+    `--tls-cert-path: ${at("chain")} is no PEM certificate chain`,
+  );
+  writeFileSync(at("chain"), `${pairs.one.cert}\n${pairs.two.cert}`);
+  expect(readTlsPair(at("chain"), at("one.key")).key).toBe(pairs.one.key);
 });
 
 test("a key of another certificate is refused", () => {

@@ -87,7 +87,7 @@ test("a level that DYN_LOG does not know is a warning, and info", () => {
   const { lines } = setUp({ filter: "loud" });
   expect(lines).toHaveLength(1);
   expect(lines[0]).toContain("WARN  main: ");
-  expect(lines[0]).toContain("level=loud");
+  expect(lines[0]).toContain("given=loud");
 });
 
 test("colours are there only when asked for", () => {

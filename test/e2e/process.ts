@@ -1,0 +1,28 @@
+import { describe } from "bun:test";
+import { commandLineTests } from "./process/command-line.ts";
+import { environmentTests } from "./process/environment.ts";
+import { freshServiceTests } from "./process/fresh-service.ts";
+import { leaseTests } from "./process/leases.ts";
+import { listeningTests } from "./process/listening.ts";
+import { pauseTests } from "./process/pauses.ts";
+import { signalTests } from "./process/signals.ts";
+import { timeoutTests } from "./process/timeouts.ts";
+import { tlsTests } from "./process/tls.ts";
+
+/**
+ * What shows only where the service is started, stopped and signalled. `command` starts it; the
+ * tests add flags to it.
+ */
+export function processSuite(command: readonly string[]): void {
+  describe("the command line", () => commandLineTests(command));
+  describe("the environment", () => environmentTests(command));
+  describe("a fresh service", () => freshServiceTests(command));
+  describe("listening", () => listeningTests(command));
+  describe("TLS", () => tlsTests(command));
+  // These wait far more than they work, so all of them run at once.
+  // The longest come first, since no more than twenty do.
+  describe("time-outs", () => timeoutTests(command));
+  describe("pauses", () => pauseTests(command));
+  describe("signals", () => signalTests(command));
+  describe("leases", () => leaseTests(command));
+}

@@ -1,0 +1,3 @@
+import { targetSuite } from "./targets.ts";
+
+await targetSuite("the source", [process.execPath, "src/main.ts"]);
