@@ -5,11 +5,19 @@ import { command } from "./cli/command.ts";
 import type { Config } from "./cli/config.ts";
 import { systemClock } from "./runtime/clock.ts";
 import { messageOf, ServiceError } from "./runtime/errors.ts";
+import { LineWriter } from "./runtime/line-writer.ts";
 import { createLogs } from "./runtime/log.ts";
 
 const SIGNALS = { SIGINT: 2, SIGTERM: 15 } as const;
 
-process.exit(await main(process.argv.slice(2)));
+const stderr = new LineWriter(2, systemClock);
+
+await exit(await main(process.argv.slice(2)));
+
+async function exit(status: number): Promise<never> {
+  await stderr.flush();
+  process.exit(status);
+}
 
 /** Reads the flags, serves until a signal, and returns the exit status. */
 async function main(rawArgs: string[]): Promise<number> {
@@ -19,7 +27,7 @@ async function main(rawArgs: string[]): Promise<number> {
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const hint = error.code === "usage" ? "\n\nFor more information, try '--help'." : "";
-    complain(`error: ${error.message}${hint}\n`);
+    stderr.write(`error: ${error.message}${hint}\n`);
     return error.code === "usage" ? 2 : 1;
   }
 }
@@ -39,13 +47,13 @@ async function serve(config: Config): Promise<void> {
     format: isOn(process.env.DYN_LOGGING_JSONL) ? "json" : "text",
     colors: isatty(2) && !process.env.NO_COLOR,
     clock: systemClock,
-    write: complain,
+    write: (line) => stderr.write(line),
   });
   const crash = (error: unknown) => {
     logs("main").error("internal error; stopping", {
       error: error instanceof Error ? (error.stack ?? error.message) : messageOf(error),
     });
-    process.exit(1);
+    void exit(1);
   };
   process.on("uncaughtException", crash);
   process.on("unhandledRejection", crash);
@@ -73,13 +81,4 @@ function firstSignal(): Promise<keyof typeof SIGNALS> {
 
 function isOn(value: string | undefined): boolean {
   return value === "1" || value?.toLowerCase() === "true";
-}
-
-/** Writes to standard error. A reader that has gone away must not end the service. */
-function complain(text: string): void {
-  try {
-    writeSync(2, text);
-  } catch {
-    // There is nowhere left to say it.
-  }
 }

@@ -62,11 +62,12 @@ export class MemoryStore implements RegistrationStore {
       this.#add(id, registration, nowMs);
       return;
     }
-    const fields = differences(lease.registration, registration);
-    if (fields.length > 0) this.#replace(lease, registration, fields);
+    // Whether or not its change can be kept, the pool is alive.
     lease.renewedAtMs = nowMs;
     this.#unlink(lease);
     this.#append(lease);
+    const fields = differences(lease.registration, registration);
+    if (fields.length > 0) this.#replace(lease, registration, fields);
   }
 
   expire(): void {

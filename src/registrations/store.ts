@@ -24,7 +24,8 @@ export interface RegistrationStore {
    * left out. A registration that is the same as the live one (see `differences`) changes nothing
    * but the lease; one that differs is logged as a disagreement.
    *
-   * @throws ServiceError `unavailable` when it could not be kept; then nothing has changed
+   * @throws ServiceError `unavailable` when it could not be kept. Then a pool that was live stays as
+   *   it was; where only the change could not be kept, its lease starts anew all the same
    */
   register(registration: Registration): void | Promise<void>;
 

@@ -8,8 +8,11 @@ export const limits = {
   sortKeyBytes: 1024,
   /** Most live pools; a new one above that is refused, renewals go on. */
   livePools: 100_000,
-  /** Most bytes of registrations held: what keeps memory bounded when each of them is large. */
-  registrationBytes: 256 * 1024 * 1024,
+  /**
+   * Most bytes of registrations held. Keeps memory bounded where each of them is large, and the list
+   * of a size that can be made without keeping everyone waiting.
+   */
+  registrationBytes: 64 * 1024 * 1024,
   /** Largest `workers` of one capacity entry: what an unsigned 32-bit integer holds. */
   workers: 2 ** 32 - 1,
   /** Longest lease that can be asked for. */
@@ -34,6 +37,10 @@ export const limits = {
   beatMs: 250,
   /** A beat that comes later than this is a pause. */
   pauseMs: 1000,
+  /** Most bytes of log lines that wait for a slow reader. */
+  logBytes: 1024 * 1024,
+  /** How long the last log lines may take to be written at the end. */
+  logFlushMs: 1000,
   /** How often a warning about one and the same thing may be repeated. */
   warningEveryMs: 60_000,
 } as const;

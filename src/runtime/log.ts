@@ -28,21 +28,30 @@ export interface LogOptions {
   /** Only for text. */
   readonly colors: boolean;
   readonly clock: Clock;
-  /** Takes one line, its line feed included. */
-  readonly write: (line: string) => void;
+  /** Takes one line, its line feed included; false says that it had to be dropped. */
+  readonly write: (line: string) => boolean;
 }
 
 /** Makes the loggers. Logs a warning where the filter names a level that there is not. */
 export function createLogs(options: LogOptions): (module: Module) => Log {
   const filter = parseFilter(options.filter ?? "");
   const format = options.format === "json" ? jsonLine : textLine;
+  let dropped = 0;
+  const emit = (line: Omit<Line, "time">): boolean => {
+    const time = new Date(options.clock.wallMs()).toISOString();
+    return options.write(`${format({ ...line, time }, options.colors)}\n`);
+  };
+  const reportDropped = (): boolean => {
+    const message = "log lines were dropped: nobody was reading";
+    return emit({ level: "warn", module: "main", message, fields: { count: dropped } });
+  };
   const logOf = (module: Module): Log => {
     const least = LEVELS.indexOf(filter.modules.get(module) ?? filter.level);
     const at = (level: Exclude<Level, "off">) => {
       if (LEVELS.indexOf(level) < least) return () => {};
       return (message: string, fields: Fields = {}) => {
-        const time = new Date(options.clock.wallMs()).toISOString();
-        options.write(`${format({ time, level, module, message, fields }, options.colors)}\n`);
+        if (dropped > 0 && reportDropped()) dropped = 0;
+        if (!emit({ level, module, message, fields })) dropped += 1;
       };
     };
     return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };

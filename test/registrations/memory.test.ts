@@ -129,8 +129,8 @@ test("memory stays bounded when registrations are large, and room comes back whe
   let kept = 0;
   expect(() => {
     for (; kept < 1000; kept += 1) store.register(large(kept, size));
-  }).toThrow("the service holds its limit of 268435456 bytes of registrations");
-  expect(kept).toBe(255);
+  }).toThrow("the service holds its limit of 67108864 bytes of registrations");
+  expect(kept).toBe(63);
   // A pool that is there may renew and shrink, but not grow beyond the limit.
   store.register(large(0, size));
   expect(() => store.register(large(0, 2 * size))).toThrow(ServiceError);
@@ -138,4 +138,19 @@ test("memory stays bounded when registrations are large, and room comes back whe
   store.register(large(kept, size));
   advance(LEASE_SECS * 1000 + 1);
   for (let i = 0; i < kept; i += 1) store.register(large(i, size));
+});
+
+test("a live pool whose change finds no room stays listed as it was", () => {
+  let live = 0;
+  const { store, advance } = open({ put: () => (live += 1), remove: () => (live -= 1) });
+  const size = limits.registrationBytes / 2;
+  const pool = (name: string, model: string) => makeRegistration({ key: makeKey(name), model });
+  store.register(pool("large", "m".repeat(size)));
+  store.register(pool("small", "m"));
+  for (let round = 0; round < 5; round += 1) {
+    advance(10_000);
+    store.register(pool("large", "m".repeat(size)));
+    expect(() => store.register(pool("small", "n".repeat(size)))).toThrow(ServiceError);
+  }
+  expect(live).toBe(2);
 });

@@ -9,7 +9,7 @@ function setUp(options: Partial<LogOptions> = {}) {
     format: "text",
     colors: false,
     clock: new FakeClock(),
-    write: (line) => lines.push(line),
+    write: (line) => lines.push(line) > 0,
     ...options,
   });
   return { logs, lines };
@@ -97,4 +97,26 @@ test("colours are there only when asked for", () => {
   const colored = setUp({ colors: true });
   colored.logs("main").error("x");
   expect(colored.lines[0]).toContain("\x1b[31mERROR\x1b[0m");
+});
+
+test("lines that had to be dropped are counted in the next one that is written", () => {
+  const lines: string[] = [];
+  let isFull = false;
+  const { logs } = setUp({
+    format: "json",
+    write: (line) => !isFull && lines.push(line) > 0,
+  });
+  const log = logs("main");
+  log.info("before");
+  isFull = true;
+  for (let n = 0; n < 3; n += 1) log.info("lost");
+  isFull = false;
+  log.info("after");
+  log.info("later");
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { message: "before" },
+    { message: "log lines were dropped: nobody was reading", level: "WARN", count: 3 },
+    { message: "after" },
+    { message: "later" },
+  ]);
 });

@@ -1,7 +1,16 @@
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { expectStartupError } from "../../support/outcomes.ts";
-import { post, register, registration } from "../../support/relay.ts";
-import { forEachOf, freePort, Process, projectRoot, Service } from "../../support/service.ts";
+import { getPools, post, register, registerMany, registration } from "../../support/relay.ts";
+import {
+  forEachOf,
+  freePort,
+  Process,
+  projectRoot,
+  run,
+  Service,
+  temporaryFolder,
+} from "../../support/service.ts";
 import { until } from "../../support/until.ts";
 
 const TEXT_LINE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (DEBUG|INFO|WARN|ERROR) +[a-z]+: \S/;
@@ -243,5 +252,28 @@ export function environmentTests(command: readonly string[]): void {
       const lines = service.lines.slice(before);
       expect(lines.filter((line) => level(line) !== "INFO")).toEqual([]);
     });
+  });
+
+  test("a reader of the log that stalls holds up neither requests nor the end", async () => {
+    using folder = temporaryFolder();
+    const pipe = join(folder.path, "log");
+    await run(["mkfifo", pipe]);
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    // Opened for reading too, so that it is there, but nobody reads.
+    const script = 'pipe=$1; shift; exec "$@" 2<>"$pipe"';
+    await using service = new Process(["sh", "-c", script, "sh", pipe, ...command], {
+      args: ["--listen", `127.0.0.1:${port}`],
+    });
+    const healthz = async () => (await fetch(`${url}/healthz`)).status === 200 || undefined;
+    await until("the service to serve", () => healthz().catch(() => undefined));
+    const key = (n: number) => ({ cluster_id: "c".repeat(200), namespace: "n", dgd_name: `d${n}` });
+    await registerMany(
+      url,
+      Array.from({ length: 2000 }, (_, n) => JSON.stringify(registration({ key: key(n) }))),
+    );
+    expect((await getPools(url)).pools).toHaveLength(2000);
+    service.kill("SIGTERM");
+    expect(await service.ended()).toEqual({ status: 0, signal: null });
   });
 }
