@@ -1,14 +1,26 @@
 import { ServiceError } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 
+const UTF_8 = new TextDecoder("utf-8", { fatal: true });
+
 /**
- * The whole body of a request that carries JSON. Never holds more than the limit; what a client
+ * The whole body of a request that carries JSON, as text. Never holds more than the limit; what a client
  * sends beyond it is dropped as it comes.
  *
- * @throws ServiceError `unsupported-media-type`, `too-large`, or `invalid` where it broke off
+ * @throws ServiceError `unsupported-media-type`, `too-large`, or `invalid` where it broke off or
+ *   is not UTF-8
  */
-export async function readJsonBody(request: Request): Promise<Uint8Array> {
+export async function readJsonBody(request: Request): Promise<string> {
   requireJson(request.headers);
+  const bytes = await readBytes(request);
+  try {
+    return UTF_8.decode(bytes);
+  } catch {
+    throw new ServiceError("invalid", "the body is not valid UTF-8");
+  }
+}
+
+async function readBytes(request: Request): Promise<Uint8Array> {
   const length = request.headers.get("content-length");
   if (length !== null && Number(length) > limits.bodyBytes) throw tooLarge();
   try {

@@ -1,5 +1,7 @@
 import type { Directory } from "../directory/directory.ts";
 import type { Registration } from "../pools/pool.ts";
+import { RecentTexts } from "../pools/recent-texts.ts";
+import { limits } from "../runtime/limits.ts";
 import { readJsonBody } from "./body.ts";
 import { listResponse, refusal } from "./respond.ts";
 
@@ -23,11 +25,12 @@ export function createRoutes(options: RoutesOptions): Routes {
     heartbeat_interval_s: options.heartbeatIntervalSecs,
     lease_duration_s: options.leaseDurationSecs,
   });
+  const parse = registrationParser();
   return {
     "/pools": byMethod({
       GET: (request) => listResponse(request, directory.pools()),
       async POST(request) {
-        await directory.register(await parseRegistration(await readJsonBody(request)));
+        await directory.register(await parse(await readJsonBody(request)));
         return new Response(registered, { headers: { "Content-Type": "application/json" } });
       },
     }),
@@ -40,10 +43,21 @@ export function createRoutes(options: RoutesOptions): Routes {
   };
 }
 
-/** Loads the schema with the first heartbeat: it is most of what a start would cost. */
-async function parseRegistration(body: Uint8Array): Promise<Registration> {
-  const schema = await import("../pools/schema.ts");
-  return schema.parseRegistration(body);
+/**
+ * What makes a registration of a body's text. Relays send the same text again and again, and the
+ * same text says the same, so what was found valid is remembered. The schema is loaded with the
+ * first heartbeat, for it is most of what a start would cost.
+ */
+function registrationParser(): (text: string) => Promise<Registration> {
+  const parsed = new RecentTexts<Registration>(limits.parsedChars);
+  return async (text) => {
+    const known = parsed.get(text);
+    if (known !== undefined) return known;
+    const { parseRegistration } = await import("../pools/schema.ts");
+    const registration = parseRegistration(text);
+    parsed.set(text, registration);
+    return registration;
+  };
 }
 
 /**

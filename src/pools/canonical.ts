@@ -6,6 +6,7 @@ import { type Capacity, compareText, type Registration } from "./pool.ts";
  */
 export function differences(a: Registration, b: Registration): string[] {
   const fields: string[] = [];
+  if (a === b) return fields;
   if (a.location.region !== b.location.region) fields.push("location.region");
   if (a.location.availability_zone !== b.location.availability_zone) {
     fields.push("location.availability_zone");

@@ -66,13 +66,13 @@ const registrationBody = type({
 });
 
 /**
- * The registration in the body of a `POST /pools`. Unknown fields are ignored, and of a repeated
- * field the last counts (RFC 8259, section 4, leaves that open; every JSON parser here does it).
+ * The registration that a JSON text says. Unknown fields are ignored, and of a repeated field the
+ * last counts (RFC 8259, section 4, leaves that open; every JSON parser here does it).
  *
  * @throws ServiceError `invalid`, naming each field at fault
  */
-export function parseRegistration(body: Uint8Array): Registration {
-  const json = parseJson(body);
+export function parseRegistration(text: string): Registration {
+  const json = parseJson(text);
   if (!isObject(json)) throw new ServiceError("invalid", "the body must be a JSON object");
   fillIn(json);
   if (!registrationBody.allows(json)) throw new ServiceError("invalid", faults(json));
@@ -92,13 +92,7 @@ export function parseRegistration(body: Uint8Array): Registration {
   };
 }
 
-function parseJson(body: Uint8Array): unknown {
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(body);
-  } catch {
-    throw new ServiceError("invalid", "the body is not valid UTF-8");
-  }
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
