@@ -62,7 +62,9 @@ async function serve(config: Config): Promise<void> {
   const signal = firstSignal();
   const { startService } = await import("./service.ts");
   const service = await startService(config, { clock: systemClock, logs });
-  await service.stop(await signal);
+  // A start that fails for good ends the wait.
+  const name = await Promise.race([signal, service.opened.then(() => signal)]);
+  await service.stop(name);
 }
 
 /** The first signal to stop. A second one ends the process at once. */

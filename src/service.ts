@@ -4,6 +4,7 @@ import { RegisteredDirectory } from "./directory/registered.ts";
 import { createRoutes } from "./http/routes.ts";
 import { listen } from "./http/server.ts";
 import { MemoryStore } from "./registrations/memory.ts";
+import type { LivePools, RegistrationStore } from "./registrations/store.ts";
 import type { Clock } from "./runtime/clock.ts";
 import type { createLogs } from "./runtime/log.ts";
 import { RunClock } from "./runtime/run-clock.ts";
@@ -16,6 +17,8 @@ export interface Surroundings {
 /** A service that is serving. */
 export interface Service {
   readonly url: string;
+  /** Resolves once the lists can be told; rejects with a ServiceError `startup` if never. */
+  readonly opened: Promise<void>;
   /** Stops serving and resolves when the running requests are done; `reason` goes to the log. */
   stop(reason: string): Promise<void>;
 }
@@ -40,24 +43,15 @@ export async function startService(
       paused_s: Math.round(pausedMs) / 1000,
     });
   });
-  const directory = new RegisteredDirectory(
-    (livePools) =>
-      new MemoryStore({
-        leaseSecs: config.leaseDurationSecs,
-        livePools,
-        clock,
-        runClock,
-        log: logs("registrations"),
-      }),
-    config.routers,
-  );
+  const openStore = await storeOf(config, { clock, logs }, runClock);
+  const directory = new RegisteredDirectory(openStore, config.routers);
 
   let stopping = false;
   const routes = createRoutes({
     directory,
     heartbeatIntervalSecs: config.heartbeatIntervalSecs,
     leaseDurationSecs: config.leaseDurationSecs,
-    isHealthy: () => !stopping,
+    isStopping: () => stopping,
   });
   const server = listen({ address: config.listen, tls, routes, clock, log: logs("http") });
   const stopBeat = runClock.start(() => directory.expire());
@@ -65,20 +59,53 @@ export async function startService(
     version,
     address: server.url,
     mode: config.mode,
-    store: config.store,
+    store: config.storage.store,
     lease_s: config.leaseDurationSecs,
     heartbeat_s: config.heartbeatIntervalSecs,
   });
 
   return {
     url: server.url,
+    opened: directory.open(),
     async stop(reason) {
       stopping = true;
       log.info("stopping: no new connections, running requests may finish", { reason });
       const finished = await server.drain();
       stopBeat();
+      directory.close();
       if (!finished) log.warn("requests that were still running are cut");
       log.info("stopped", { reason });
     },
   };
+}
+
+/** What makes the store that the configuration asks for. Loads nothing that it doesn't need. */
+async function storeOf(
+  config: Config,
+  { clock, logs }: Surroundings,
+  runClock: RunClock,
+): Promise<(livePools: LivePools) => RegistrationStore> {
+  const { storage, leaseDurationSecs: leaseSecs } = config;
+  const common = { leaseSecs, clock, runClock, log: logs("registrations") };
+  if (storage.store === "memory") {
+    return (livePools) => new MemoryStore({ ...common, livePools });
+  }
+  const { openAwsTable } = await import("./registrations/dynamodb/aws-table.ts");
+  const { DynamoStore } = await import("./registrations/dynamodb/store.ts");
+  const { table, region } = await openAwsTable({
+    tableName: storage.table,
+    region: storage.region,
+    endpointUrl: storage.endpointUrl,
+  });
+  return (livePools) =>
+    new DynamoStore({
+      ...common,
+      table,
+      region,
+      heartbeatIntervalSecs: config.heartbeatIntervalSecs,
+      pollIntervalSecs: storage.pollIntervalSecs,
+      replicationGraceSecs: storage.replicationGraceSecs,
+      skewSecs: storage.skewSecs,
+      livePools,
+    });
 }

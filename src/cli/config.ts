@@ -9,10 +9,22 @@ export interface Config {
   readonly listen: Address;
   readonly tls: { readonly certPath: string; readonly keyPath: string } | undefined;
   readonly mode: "registrations";
-  readonly store: "memory";
+  readonly storage: { readonly store: "memory" } | DynamodbConfig;
   readonly heartbeatIntervalSecs: number;
   readonly leaseDurationSecs: number;
   readonly routers: readonly Router[];
+}
+
+export interface DynamodbConfig {
+  readonly store: "dynamodb";
+  readonly table: string;
+  /** Undefined: as the AWS environment says. */
+  readonly region: string | undefined;
+  /** Undefined: AWS's own. */
+  readonly endpointUrl: string | undefined;
+  readonly pollIntervalSecs: number;
+  readonly replicationGraceSecs: number;
+  readonly skewSecs: number;
 }
 
 /**
@@ -31,16 +43,28 @@ export function readConfig({ given, faults: ownFaults }: CommandLine): Config {
   if (get("tls-client-ca-path") !== undefined) notBuilt("--tls-client-ca-path");
   const mode = required(get("pool-discovery"));
   if (mode !== "registrations") notBuilt(`--pool-discovery ${mode}`);
-  const store = required(get("registration-storage"));
-  if (store !== "memory") notBuilt(`--registration-storage ${store}`);
   return {
     listen: required(get("listen")),
     tls: certPath !== undefined && keyPath !== undefined ? { certPath, keyPath } : undefined,
     mode,
-    store,
+    storage:
+      get("registration-storage") === "dynamodb" ? dynamodbConfig(given) : { store: "memory" },
     heartbeatIntervalSecs: required(get("heartbeat-interval-secs")),
     leaseDurationSecs: required(get("lease-duration-secs")),
     routers: valuesOf(given, "router"),
+  };
+}
+
+function dynamodbConfig(given: Given): DynamodbConfig {
+  const get = <Name extends FlagName>(name: Name) => firstValue(given, name);
+  return {
+    store: "dynamodb",
+    table: required(get("dynamodb-table")),
+    region: get("dynamodb-region"),
+    endpointUrl: get("dynamodb-endpoint-url"),
+    pollIntervalSecs: required(get("dynamodb-poll-interval-secs")),
+    replicationGraceSecs: required(get("dynamodb-replication-grace-secs")),
+    skewSecs: required(get("lease-skew-secs")),
   };
 }
 
@@ -65,9 +89,9 @@ function firstValue<Name extends FlagName>(given: Given, name: Name): Value<Name
   return text === undefined ? undefined : (read(text) as Value<Name>);
 }
 
-/** For a flag with a default, whose value was checked. */
+/** For a flag with a default, or whose absence would have been a fault. */
 function required<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error("a flag with a default has no value");
+  if (value === undefined) throw new Error("a flag that must have a value has none");
   return value;
 }
 

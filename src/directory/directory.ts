@@ -4,6 +4,16 @@ import type { Representation } from "./representation.ts";
 /** What clients may ask for. Answers are as of the moment of the call. */
 export interface Directory {
   /**
+   * Starts to be of use, and resolves once the lists can be told. `register` works before that.
+   *
+   * @throws ServiceError `startup` when they never will
+   */
+  open(): Promise<void>;
+
+  /** Whether the lists can be told; true from then on. */
+  isReady(): boolean;
+
+  /**
    * Keeps a registration and starts its lease.
    *
    * @throws ServiceError `unavailable` when it could not be kept
@@ -11,8 +21,15 @@ export interface Directory {
   register(registration: Registration): void | Promise<void>;
   /** Lets go of what has ended by now, so that the log says so in time. */
   expire(): void;
-  /** The body of `GET /pools`. */
+  /**
+   * The body of `GET /pools`.
+   *
+   * @throws ServiceError `unavailable` before it can be told
+   */
   pools(): Representation;
   /** The body of `GET /routers`. */
   routers(): Representation;
+
+  /** Ends what `open` began. */
+  close(): void;
 }

@@ -1,5 +1,6 @@
 import type { PoolKey, Registration } from "../pools/pool.ts";
 import type { LivePools, RegistrationStore } from "../registrations/store.ts";
+import { ServiceError } from "../runtime/errors.ts";
 import type { Directory } from "./directory.ts";
 import { Listing } from "./listing.ts";
 import type { Representation } from "./representation.ts";
@@ -19,6 +20,18 @@ export class RegisteredDirectory implements Directory {
     this.#routers = routersRepresentation(routers);
   }
 
+  open(): Promise<void> {
+    return this.#store.open();
+  }
+
+  close(): void {
+    this.#store.close();
+  }
+
+  isReady(): boolean {
+    return this.#store.unreadyReason() === undefined;
+  }
+
   register(registration: Registration): void | Promise<void> {
     return this.#store.register(registration);
   }
@@ -28,6 +41,8 @@ export class RegisteredDirectory implements Directory {
   }
 
   pools(): Representation {
+    const reason = this.#store.unreadyReason();
+    if (reason !== undefined) throw new ServiceError("unavailable", reason);
     this.#store.expire();
     return this.#listing.representation(this.#store.isComplete());
   }

@@ -14,8 +14,8 @@ export interface RoutesOptions {
   readonly directory: Directory;
   readonly heartbeatIntervalSecs: number;
   readonly leaseDurationSecs: number;
-  /** Whether to tell load balancers to send requests here. */
-  readonly isHealthy: () => boolean;
+  /** Whether the service is about to end. */
+  readonly isStopping: () => boolean;
 }
 
 /** What the service answers on each path. */
@@ -38,7 +38,10 @@ export function createRoutes(options: RoutesOptions): Routes {
       GET: (request) => listResponse(request, directory.routers()),
     }),
     "/healthz": byMethod({
-      GET: () => new Response(null, { status: options.isHealthy() ? 200 : 503 }),
+      GET() {
+        const isHealthy = directory.isReady() && !options.isStopping();
+        return new Response(null, { status: isHealthy ? 200 : 503 });
+      },
     }),
   };
 }

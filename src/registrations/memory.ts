@@ -1,10 +1,9 @@
 import { differences } from "../pools/canonical.ts";
-import { type PoolKey, poolName, type Registration, sortKey } from "../pools/pool.ts";
+import { poolName, type Registration, sortKey } from "../pools/pool.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { ServiceError } from "../runtime/errors.ts";
-import { limits } from "../runtime/limits.ts";
 import type { Log } from "../runtime/log.ts";
 import type { RunClock } from "../runtime/run-clock.ts";
+import { Capacity } from "./capacity.ts";
 import { Disagreements } from "./disagreements.ts";
 import type { LivePools, RegistrationStore } from "./store.ts";
 
@@ -35,24 +34,28 @@ export interface MemoryStoreOptions {
 export class MemoryStore implements RegistrationStore {
   readonly #leaseMs: number;
   readonly #livePools: LivePools;
-  readonly #clock: Clock;
   readonly #runClock: RunClock;
   readonly #log: Log;
   readonly #disagreements: Disagreements;
+  readonly #capacity: Capacity;
   readonly #leases = new Map<string, Lease>();
   #oldest: Lease | undefined;
   #newest: Lease | undefined;
-  #bytes = 0;
-  #warnedFullAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: MemoryStoreOptions) {
     this.#leaseMs = options.leaseSecs * 1000;
     this.#livePools = options.livePools;
-    this.#clock = options.clock;
     this.#runClock = options.runClock;
     this.#log = options.log;
     this.#disagreements = new Disagreements(options.clock, options.log);
+    this.#capacity = new Capacity(options.clock, options.log);
   }
+
+  async open(): Promise<void> {}
+
+  close(): void {}
+
+  unreadyReason(): undefined {}
 
   register(registration: Registration): void {
     const nowMs = this.#expire();
@@ -92,7 +95,7 @@ export class MemoryStore implements RegistrationStore {
       const lease = this.#oldest;
       this.#unlink(lease);
       this.#leases.delete(lease.id);
-      this.#bytes -= lease.bytes;
+      this.#capacity.release(lease.bytes);
       this.#livePools.remove(lease.registration.key);
       this.#log.info("pool expired", { pool: poolName(lease.registration.key) });
     }
@@ -101,12 +104,8 @@ export class MemoryStore implements RegistrationStore {
 
   #add(id: string, registration: Registration, nowMs: number): void {
     const bytes = sizeOf(registration);
-    if (this.#leases.size >= limits.livePools) {
-      this.#refuse(registration.key, `${limits.livePools} live pools`);
-    }
-    if (this.#bytes + bytes > limits.registrationBytes) {
-      this.#refuse(registration.key, `${limits.registrationBytes} bytes of registrations`);
-    }
+    this.#capacity.check(registration.key, undefined, bytes);
+    this.#capacity.hold(undefined, bytes);
     const lease: Lease = {
       id,
       registration,
@@ -116,7 +115,6 @@ export class MemoryStore implements RegistrationStore {
       newer: undefined,
     };
     this.#leases.set(id, lease);
-    this.#bytes += bytes;
     this.#append(lease);
     this.#livePools.put(registration.key, registration);
     this.#log.info("pool added", { pool: poolName(registration.key) });
@@ -124,26 +122,12 @@ export class MemoryStore implements RegistrationStore {
 
   #replace(lease: Lease, registration: Registration, fields: readonly string[]): void {
     const bytes = sizeOf(registration);
-    if (bytes > lease.bytes && this.#bytes - lease.bytes + bytes > limits.registrationBytes) {
-      this.#refuse(registration.key, `${limits.registrationBytes} bytes of registrations`);
-    }
-    this.#bytes += bytes - lease.bytes;
+    this.#capacity.check(registration.key, lease.bytes, bytes);
+    this.#capacity.hold(lease.bytes, bytes);
     lease.bytes = bytes;
     lease.registration = registration;
     this.#livePools.put(registration.key, registration);
     this.#disagreements.note(registration.key, fields);
-  }
-
-  #refuse(key: PoolKey, limit: string): never {
-    const nowMs = this.#clock.monotonicMs();
-    if (nowMs - this.#warnedFullAtMs >= limits.warningEveryMs) {
-      this.#warnedFullAtMs = nowMs;
-      this.#log.warn("registrations are refused: a limit is reached", {
-        limit,
-        pool: poolName(key),
-      });
-    }
-    throw new ServiceError("unavailable", `the service holds its limit of ${limit}`);
   }
 
   #append(lease: Lease): void {

@@ -12,13 +12,19 @@ export interface LivePools {
 }
 
 /**
- * Where registrations are kept. A store tells one {@link LivePools} what is live; both move only
- * while one of the methods below runs.
+ * Where registrations are kept. A store tells one {@link LivePools} what is live.
  */
 export interface RegistrationStore {
   /**
+   * Starts to be of use, and resolves once the live pools are known. `register` works before that.
+   *
+   * @throws ServiceError `startup` when it never will
+   */
+  open(): Promise<void>;
+
+  /**
    * Keeps a registration in place of the one with the same key, whoever sent that, and starts its
-   * lease anew. When this returns, the pool is live.
+   * lease anew. When this returns, or resolves, the pool is live.
    *
    * The pool stays live for at least the lease from now on: time in which this process can't run is
    * left out. A registration that is the same as the live one (see `differences`) changes nothing
@@ -30,11 +36,17 @@ export interface RegistrationStore {
   register(registration: Registration): void | Promise<void>;
 
   /**
-   * Lets go of the pools whose lease has ended by now. To be called before the live pools are read:
-   * a pool is never live for longer than its lease because a timer was late.
+   * Brings the live pools up to this moment. To be called before they are read: a pool is never
+   * live for longer than its lease because a timer was late.
    */
   expire(): void;
 
   /** Whether the live pools surely are all there are, as of now. */
   isComplete(): boolean;
+
+  /** Why the live pools can't be told yet; undefined once they can, and from then on. */
+  unreadyReason(): string | undefined;
+
+  /** Ends what `open` began. */
+  close(): void;
 }

@@ -10,16 +10,45 @@ export interface Clock {
   monotonicMs(): number;
   /** Milliseconds since 1970. */
   wallMs(): number;
+  /** A number from 0 to below 1, by chance. */
+  random(): number;
   /** Calls once, `delayMs` from now or later. */
   after(delayMs: number, callback: () => void): Cancel;
   /** Calls again and again, `periodMs` apart. */
   every(periodMs: number, callback: () => void): Cancel;
 }
 
+/**
+ * Runs `action` with a signal that is aborted after `deadlineMs`, and rejects with the signal's
+ * reason then, whether or not the action heeds it.
+ */
+export async function withDeadline<T>(
+  clock: Clock,
+  deadlineMs: number,
+  action: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const cancel = clock.after(deadlineMs, () => {
+    const reason = new DeadlineError(`no answer within ${deadlineMs / 1000} s`);
+    controller.abort(reason);
+    reject(reason);
+  });
+  try {
+    return await Promise.race([action(controller.signal), late]);
+  } finally {
+    cancel();
+  }
+}
+
+/** An action took longer than it was given. */
+export class DeadlineError extends Error {}
+
 /** The machine's own time. */
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   wallMs: () => Date.now(),
+  random: () => Math.random(),
   after(delayMs, callback) {
     const timer = setTimeout(callback, delayMs);
     return () => clearTimeout(timer);

@@ -13,15 +13,16 @@ import { limits } from "./limits.ts";
 export class RunClock {
   readonly #clock: Clock;
   readonly #onPause: (pausedMs: number) => void;
+  readonly #startedAtMs: number;
   #beatAtMs: number;
-  #leftOutMs: number;
+  #pausedMs = 0;
   #resumedAtMs = 0;
 
   constructor(clock: Clock, onPause: (pausedMs: number) => void) {
     this.#clock = clock;
     this.#onPause = onPause;
-    this.#beatAtMs = clock.monotonicMs();
-    this.#leftOutMs = this.#beatAtMs;
+    this.#startedAtMs = clock.monotonicMs();
+    this.#beatAtMs = this.#startedAtMs;
   }
 
   /** Milliseconds that this process has been running since the clock was made. */
@@ -30,11 +31,17 @@ export class RunClock {
     const gapMs = monotonicMs - this.#beatAtMs;
     if (gapMs > limits.pauseMs) {
       this.#beatAtMs = monotonicMs;
-      this.#leftOutMs += gapMs;
-      this.#resumedAtMs = monotonicMs - this.#leftOutMs;
+      this.#pausedMs += gapMs;
+      this.#resumedAtMs = monotonicMs - this.#startedAtMs - this.#pausedMs;
       this.#onPause(gapMs);
     }
-    return monotonicMs - this.#leftOutMs;
+    return monotonicMs - this.#startedAtMs - this.#pausedMs;
+  }
+
+  /** How long all pauses so far were, together. */
+  pausedMs(): number {
+    this.nowMs();
+    return this.#pausedMs;
   }
 
   /** When the last pause ended, on this clock; 0, the start, where there was none. */

@@ -31,7 +31,7 @@ describe("defaults", () => {
       listen: { host: "0.0.0.0", port: 8080 },
       tls: undefined,
       mode: "registrations",
-      store: "memory",
+      storage: { store: "memory" },
       heartbeatIntervalSecs: 5,
       leaseDurationSecs: 15,
       routers: [],
@@ -216,6 +216,40 @@ describe("a flag of another setting", () => {
   });
 });
 
+describe("DynamoDB flags", () => {
+  test("have the defaults of the reference, and the region and endpoint of AWS's own", () => {
+    expect(config(...dynamodb).storage).toEqual({
+      store: "dynamodb",
+      table: "pools",
+      region: undefined,
+      endpointUrl: undefined,
+      pollIntervalSecs: 2,
+      replicationGraceSecs: 30,
+      skewSecs: 2,
+    });
+  });
+
+  test("give way to what is given", () => {
+    const line = [
+      ...dynamodb,
+      "--dynamodb-region=eu-central-1",
+      "--dynamodb-endpoint-url=http://localhost:8000",
+      "--dynamodb-poll-interval-secs=1",
+      "--dynamodb-replication-grace-secs=0",
+      "--lease-skew-secs=0",
+    ];
+    expect(config(...line).storage).toEqual({
+      store: "dynamodb",
+      table: "pools",
+      region: "eu-central-1",
+      endpointUrl: "http://localhost:8000/",
+      pollIntervalSecs: 1,
+      replicationGraceSecs: 0,
+      skewSecs: 0,
+    });
+  });
+});
+
 describe("values of other modes and stores", () => {
   test("are checked before the mode or store is", () => {
     const kubernetes = ["--pool-discovery", "karmada"];
@@ -249,10 +283,6 @@ describe("values of other modes and stores", () => {
   test.each([
     [["--pool-discovery", "karmada", "--router-port", "grpc"], "--pool-discovery karmada"],
     [["--pool-discovery", "mcs", "--router-port", "080"], "--pool-discovery mcs"],
-    [
-      [...dynamodb, "--dynamodb-replication-grace-secs", "0", "--lease-skew-secs", "0"],
-      "--registration-storage dynamodb",
-    ],
     [["--tls-cert-path=c", "--tls-key-path=k", "--tls-client-ca-path=a"], "--tls-client-ca-path"],
   ])("that this version does not have are a start-up error: %p", (args, setting) => {
     expect(() => config(...args)).toThrow(

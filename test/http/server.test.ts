@@ -55,10 +55,18 @@ test("draining waits for the requests that run, and says whether they all finish
 test("a path that takes other methods names them all, and any other path is not there", async () => {
   const list = new Representation("{}");
   const routes = createRoutes({
-    directory: { register() {}, expire() {}, pools: () => list, routers: () => list },
+    directory: {
+      open: async () => {},
+      isReady: () => true,
+      register() {},
+      expire() {},
+      pools: () => list,
+      routers: () => list,
+      close() {},
+    },
     heartbeatIntervalSecs: 5,
     leaseDurationSecs: 15,
-    isHealthy: () => true,
+    isStopping: () => false,
   });
   const answer = async (method: string, path: string) =>
     await routes[path]?.(new Request(`http://x${path}`, { method }));

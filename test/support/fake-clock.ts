@@ -20,6 +20,11 @@ export class FakeClock implements Clock {
     return this.#wallMs;
   }
 
+  /** The middle of every spread, unless a test says otherwise. */
+  random(): number {
+    return 0.5;
+  }
+
   after(delayMs: number, callback: () => void): Cancel {
     return this.#add({ atMs: this.#monotonicMs + delayMs, periodMs: undefined, callback });
   }

@@ -1,0 +1,58 @@
+import { type PoolKey, poolName } from "../pools/pool.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { ServiceError } from "../runtime/errors.ts";
+import { limits } from "../runtime/limits.ts";
+import type { Log } from "../runtime/log.ts";
+
+/** Keeps what a store holds within the limits. A pool's size is the bytes of its JSON. */
+export class Capacity {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #pools = 0;
+  #bytes = 0;
+  #warnedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /**
+   * Checks that there is room for a pool of `bytes`, in place of what is held of it.
+   *
+   * @throws ServiceError `unavailable`
+   */
+  check(key: PoolKey, heldBytes: number | undefined, bytes: number): void {
+    if (heldBytes === undefined && this.#pools >= limits.livePools) {
+      this.#refuse(key, `${limits.livePools} live pools`);
+    }
+    const growth = bytes - (heldBytes ?? 0);
+    if (growth > 0 && this.#bytes + growth > limits.registrationBytes) {
+      this.#refuse(key, `${limits.registrationBytes} bytes of registrations`);
+    }
+  }
+
+  /** Counts a pool that is held, in place of what was held of it. */
+  hold(heldBytes: number | undefined, bytes: number): void {
+    if (heldBytes === undefined) this.#pools += 1;
+    this.#bytes += bytes - (heldBytes ?? 0);
+  }
+
+  /** Counts a pool that is held no more. */
+  release(bytes: number): void {
+    this.#pools -= 1;
+    this.#bytes -= bytes;
+  }
+
+  #refuse(key: PoolKey, limit: string): never {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#warnedAtMs >= limits.warningEveryMs) {
+      this.#warnedAtMs = nowMs;
+      this.#log.warn("registrations are refused: a limit is reached", {
+        limit,
+        pool: poolName(key),
+      });
+    }
+    throw new ServiceError("unavailable", `the service holds its limit of ${limit}`);
+  }
+}

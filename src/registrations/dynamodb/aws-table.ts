@@ -1,0 +1,258 @@
+import {
+  DescribeTableCommand,
+  DescribeTimeToLiveCommand,
+  DynamoDBClient,
+  paginateQuery,
+  type TableDescription,
+  UpdateItemCommand,
+} from "@aws-sdk/client-dynamodb";
+import { messageOf, ServiceError } from "../../runtime/errors.ts";
+import { encode, type Item, PARTITION, type Renewal } from "./item.ts";
+import { type RegistrationTable, TableError } from "./table.ts";
+
+export interface AwsTableOptions {
+  readonly tableName: string;
+  /** Undefined: as the AWS environment says. */
+  readonly region: string | undefined;
+  /** Undefined: AWS's own, or what `AWS_ENDPOINT_URL_DYNAMODB` says. */
+  readonly endpointUrl: string | undefined;
+}
+
+/** What the listing needs of an item; the rest is not sent. */
+const READ_ATTRIBUTES = "sk, registration, renewed_at, lease_s, written_in";
+
+/**
+ * Makes the table as AWS, or what speaks like it, serves it. Connects to nothing yet.
+ *
+ * @throws ServiceError `startup` where no region is set
+ */
+export async function openAwsTable(
+  options: AwsTableOptions,
+): Promise<{ table: RegistrationTable; region: string }> {
+  const client = new DynamoDBClient({
+    ...(options.region === undefined ? {} : { region: options.region }),
+    ...(options.endpointUrl === undefined ? {} : { endpoint: options.endpointUrl }),
+  });
+  let region: string;
+  try {
+    region = await client.config.region();
+  } catch (error) {
+    throw new ServiceError(
+      "startup",
+      `no AWS region is set: give --dynamodb-region, or set AWS_REGION (${messageOf(error)})`,
+    );
+  }
+  return { table: new AwsTable(client, options.tableName, region), region };
+}
+
+class AwsTable implements RegistrationTable {
+  readonly #client: DynamoDBClient;
+  readonly #name: string;
+  readonly #region: string;
+
+  constructor(client: DynamoDBClient, name: string, region: string) {
+    this.#client = client;
+    this.#name = name;
+    this.#region = region;
+  }
+
+  async check(signal: AbortSignal): Promise<string[]> {
+    // Asked for by themselves, so that their absence is told from a refusal.
+    await this.#attempt("credentials", () => this.#client.config.credentials());
+    const oddities: string[] = [];
+    const unlessDenied = async <T>(operation: string, action: () => Promise<T>) => {
+      try {
+        return await this.#attempt(operation, action);
+      } catch (error) {
+        if (!(error instanceof TableError) || error.fault !== "denied" || error.isIdentity) {
+          throw error;
+        }
+        oddities.push(error.message);
+        return undefined;
+      }
+    };
+    const described = await unlessDenied("dynamodb:DescribeTable", () =>
+      this.#client.send(new DescribeTableCommand({ TableName: this.#name }), {
+        abortSignal: signal,
+      }),
+    );
+    if (described?.Table !== undefined) this.#checkKeys(described.Table);
+    const ttl = await unlessDenied("dynamodb:DescribeTimeToLive", () =>
+      this.#client.send(new DescribeTimeToLiveCommand({ TableName: this.#name }), {
+        abortSignal: signal,
+      }),
+    );
+    const { TimeToLiveStatus: status, AttributeName: attribute } = ttl?.TimeToLiveDescription ?? {};
+    if (ttl !== undefined && !(status?.startsWith("ENABL") && attribute === "expires_at")) {
+      oddities.push(
+        `${this.#where()} has no TTL on expires_at, so pools that are long gone stay in it and ` +
+          "each read costs more; turn it on with aws dynamodb update-time-to-live",
+      );
+    }
+    return oddities;
+  }
+
+  #checkKeys({ KeySchema = [], AttributeDefinitions = [], TableStatus }: TableDescription): void {
+    if (TableStatus === "CREATING" || TableStatus === "DELETING") {
+      throw new TableError("error", `${this.#where()} is ${TableStatus.toLowerCase()}`);
+    }
+    const keys = KeySchema.map(({ AttributeName, KeyType }) => {
+      const type = AttributeDefinitions.find((other) => other.AttributeName === AttributeName);
+      return `${AttributeName} (${type?.AttributeType}, ${KeyType})`;
+    }).join(", ");
+    if (keys !== "pk (S, HASH), sk (S, RANGE)") {
+      throw new TableError(
+        "error",
+        `${this.#where()} has the key ${keys}; it needs pk (S, HASH), sk (S, RANGE). ` +
+          "The key of a table can't be changed: create another one",
+        { isDefinite: true },
+      );
+    }
+  }
+
+  async *pages(signal: AbortSignal): AsyncGenerator<readonly Item[]> {
+    const pages = paginateQuery(
+      { client: this.#client },
+      {
+        TableName: this.#name,
+        ConsistentRead: true,
+        KeyConditionExpression: "pk = :pk",
+        ExpressionAttributeValues: { ":pk": { S: PARTITION } },
+        ProjectionExpression: READ_ATTRIBUTES,
+      },
+      { abortSignal: signal },
+    );
+    for (;;) {
+      const { value, done } = await this.#attempt("dynamodb:Query", () => pages.next());
+      if (done === true) return;
+      yield value.Items ?? [];
+    }
+  }
+
+  async write(id: string, text: string, renewal: Renewal, signal: AbortSignal): Promise<Item> {
+    const attributes = Object.entries(encode(text, renewal));
+    const { Attributes } = await this.#attempt("dynamodb:UpdateItem", () =>
+      this.#client.send(
+        new UpdateItemCommand({
+          TableName: this.#name,
+          Key: { pk: { S: PARTITION }, sk: { S: id } },
+          UpdateExpression: `SET ${attributes.map(([name]) => `${name} = :${name}`).join(", ")}`,
+          ExpressionAttributeValues: Object.fromEntries(
+            attributes.map(([name, value]) => [`:${name}`, value]),
+          ),
+          ReturnValues: "UPDATED_OLD",
+        }),
+        { abortSignal: signal },
+      ),
+    );
+    return Attributes ?? {};
+  }
+
+  async restore(id: string, text: string, current: string, signal: AbortSignal): Promise<void> {
+    await this.#attempt("dynamodb:UpdateItem", () =>
+      this.#client.send(
+        new UpdateItemCommand({
+          TableName: this.#name,
+          Key: { pk: { S: PARTITION }, sk: { S: id } },
+          UpdateExpression: "SET registration = :text",
+          ConditionExpression: "registration = :current",
+          ExpressionAttributeValues: { ":text": { S: text }, ":current": { S: current } },
+        }),
+        { abortSignal: signal },
+      ),
+    );
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+
+  #where(): string {
+    return `the table ${this.#name} in ${this.#region}`;
+  }
+
+  async #attempt<T>(operation: string, action: () => Promise<T>): Promise<T> {
+    try {
+      return await action();
+    } catch (error) {
+      throw this.#faultOf(error, operation);
+    }
+  }
+
+  /** Sorts what the SDK throws, whose names differ from one layer to the next. */
+  #faultOf(error: unknown, operation: string): TableError {
+    const { name, message, status } = detailsOf(error);
+    const said = `${name}: ${message}`;
+    if (name === "ResourceNotFoundException") {
+      return new TableError(
+        "error",
+        `there is no table ${this.#name} in ${this.#region}; create it, or mend ` +
+          "--dynamodb-table or --dynamodb-region",
+        { isDefinite: true },
+      );
+    }
+    if (name === "CredentialsProviderError") {
+      return new TableError(
+        "denied",
+        `there are no AWS credentials: set up a role, a profile or keys for this process (${message})`,
+        { isDefinite: true, isIdentity: true },
+      );
+    }
+    if (THROTTLED.has(name)) {
+      return new TableError("throttled", `DynamoDB throttles ${operation} on ${this.#where()}`);
+    }
+    if (name === "AccessDeniedException") {
+      return new TableError(
+        "denied",
+        `AWS denies ${operation} on ${this.#where()}; allow it in the IAM policy (${message})`,
+        { isDefinite: operation === "dynamodb:Query" },
+      );
+    }
+    if (BAD_IDENTITY.has(name)) {
+      return new TableError("denied", `AWS refuses the credentials of this process (${said})`, {
+        isDefinite: true,
+        isIdentity: true,
+      });
+    }
+    if (name === "AbortError" || name === "TimeoutError") {
+      return new TableError("timeout", `DynamoDB did not answer ${operation} in time`);
+    }
+    if (status !== undefined && status >= 500) {
+      return new TableError(
+        "error",
+        `DynamoDB failed at ${operation} with status ${status} (${said})`,
+      );
+    }
+    return new TableError("error", `${operation} on ${this.#where()} failed (${said})`);
+  }
+}
+
+const THROTTLED = new Set([
+  "ThrottlingException",
+  "ProvisionedThroughputExceededException",
+  "RequestLimitExceeded",
+  "LimitExceededException",
+]);
+
+const BAD_IDENTITY = new Set([
+  "UnrecognizedClientException",
+  "InvalidClientTokenId",
+  "InvalidSignatureException",
+  "IncompleteSignatureException",
+  "MissingAuthenticationTokenException",
+  "MissingAuthenticationToken",
+  "ExpiredTokenException",
+  "ExpiredToken",
+]);
+
+function detailsOf(error: unknown): { name: string; message: string; status: number | undefined } {
+  if (!(error instanceof Error))
+    return { name: "error", message: String(error), status: undefined };
+  const code = "code" in error && typeof error.code === "string" ? `${error.code} ` : "";
+  const metadata = "$metadata" in error ? error.$metadata : undefined;
+  const status =
+    typeof metadata === "object" && metadata !== null && "httpStatusCode" in metadata
+      ? Number(metadata.httpStatusCode)
+      : undefined;
+  return { name: error.name, message: `${code}${error.message}`, status };
+}

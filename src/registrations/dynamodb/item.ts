@@ -1,0 +1,72 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import { type Registration, sortKey } from "../../pools/pool.ts";
+import { parseRegistration } from "../../pools/schema.ts";
+import { ServiceError } from "../../runtime/errors.ts";
+
+/** An item of the table, or the part of one that was asked for. */
+export type Item = Readonly<Record<string, AttributeValue>>;
+
+/** The one partition that all pools are in, so that one strongly consistent Query reads them. */
+export const PARTITION = "pool";
+
+/** Items are swept by DynamoDB this long after they were last renewed, dead for long by then. */
+const KEPT_SECS = 7 * 24 * 60 * 60;
+
+/** When a pool was last registered, for how long, and where. */
+export interface Renewal {
+  /** Milliseconds since 1970 on the writer's clock. */
+  readonly renewedAtMs: number;
+  readonly leaseSecs: number;
+  /** The writer's region. */
+  readonly writtenIn: string;
+}
+
+/** The attributes that a registration sets. */
+export function encode(text: string, renewal: Renewal) {
+  return {
+    registration: { S: text },
+    renewed_at: { N: String(renewal.renewedAtMs) },
+    lease_s: { N: String(renewal.leaseSecs) },
+    written_in: { S: renewal.writtenIn },
+    expires_at: { N: String(Math.floor(renewal.renewedAtMs / 1000) + KEPT_SECS) },
+  };
+}
+
+/** An item as it was found. What is missing or of another type is undefined. */
+export interface Decoded {
+  readonly id: string | undefined;
+  readonly text: string | undefined;
+  readonly renewedAtMs: number | undefined;
+  readonly leaseSecs: number | undefined;
+  readonly writtenIn: string | undefined;
+}
+
+export function decode(item: Item): Decoded {
+  return {
+    id: item.sk?.S,
+    text: item.registration?.S,
+    renewedAtMs: wholeNumber(item.renewed_at?.N),
+    leaseSecs: wholeNumber(item.lease_s?.N),
+    writtenIn: item.written_in?.S,
+  };
+}
+
+/** DynamoDB may write a number in any form, such as 1.7E12. */
+function wholeNumber(text: string | undefined): number | undefined {
+  const number = Number(text);
+  return text !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+}
+
+/**
+ * The registration that an item's text says, where it is one, and of the pool that the item's sort
+ * key says.
+ */
+export function parseText(id: string, text: string): Registration | undefined {
+  try {
+    const registration = parseRegistration(text);
+    return sortKey(registration.key) === id ? registration : undefined;
+  } catch (error) {
+    if (error instanceof ServiceError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,501 @@
+import { differences } from "../../pools/canonical.ts";
+import { poolName, type Registration, sortKey } from "../../pools/pool.ts";
+import { type Cancel, type Clock, DeadlineError, withDeadline } from "../../runtime/clock.ts";
+import { messageOf, ServiceError } from "../../runtime/errors.ts";
+import { limits } from "../../runtime/limits.ts";
+import type { Log } from "../../runtime/log.ts";
+import type { RunClock } from "../../runtime/run-clock.ts";
+import { Capacity } from "../capacity.ts";
+import { Disagreements } from "../disagreements.ts";
+import type { LivePools, RegistrationStore } from "../store.ts";
+import { type Decoded, decode, parseText, type Renewal } from "./item.ts";
+import { type RegistrationTable, TableError } from "./table.ts";
+
+export interface DynamoStoreOptions {
+  readonly table: RegistrationTable;
+  /** The region that this replica writes from. */
+  readonly region: string;
+  readonly leaseSecs: number;
+  readonly heartbeatIntervalSecs: number;
+  readonly pollIntervalSecs: number;
+  readonly replicationGraceSecs: number;
+  readonly skewSecs: number;
+  readonly livePools: LivePools;
+  readonly clock: Clock;
+  readonly runClock: RunClock;
+  readonly log: Log;
+}
+
+/** What the table, or a later write of our own, says of a pool. */
+interface Record {
+  readonly registration: Registration;
+  /** What the registration was read from, to tell an unchanged item without parsing it. */
+  readonly text: string;
+  readonly renewal: Renewal;
+}
+
+interface Pool extends Record {
+  readonly id: string;
+  readonly bytes: number;
+  /** When our last write of it was answered, as a number of `#events`; 0 for never. */
+  readonly writtenAt: number;
+  /** When the last read that had it began, by the same numbers. */
+  readonly foundAt: number;
+  readonly isListed: boolean;
+}
+
+type Maybe<T> = { readonly [Name in keyof T]: T[Name] | undefined };
+type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
+
+/** An item of a read that is under way. */
+interface Found {
+  readonly id: string;
+  readonly text: string;
+  readonly renewal: Renewal;
+  /** Undefined where the text is the one that is known. */
+  readonly registration: Registration | undefined;
+}
+
+/** What a read finds in the whole table. */
+interface Snapshot {
+  readonly pools: Found[];
+  /** Items that can't be decoded, and until when each may stand for a live pool. */
+  readonly undecodable: Map<string, number>;
+  /** The items that were renewed in the future by more than the skew. */
+  readonly future: string[];
+}
+
+/** A read of the table may take this long, or the lease where that is shorter. */
+const READ_DEADLINE_MS = { least: 1000, most: 10_000 } as const;
+/** The list is no longer complete when the last successful read began so many polls ago. */
+const STALE_POLLS = 3;
+/** While DynamoDB throttles, reads are up to so many polls apart. */
+const THROTTLED_POLLS = 4;
+/** How long to wait before the table is tried again at the start. */
+const RETRY_MS = { least: 1000, most: 5000 } as const;
+
+/**
+ * Keeps registrations in a DynamoDB table that any number of replicas share.
+ *
+ * The live pools are those of the last whole read of the table, and on top of it what this replica
+ * wrote since that read began. Who is live is a question to the wall clock, since other machines
+ * started the leases. Between two questions nothing can change before the first pool's next moment
+ * of change has passed; so most cost O(1), and only then are all pools looked at.
+ */
+export class DynamoStore implements RegistrationStore {
+  readonly #options: DynamoStoreOptions;
+  readonly #disagreements: Disagreements;
+  readonly #capacity: Capacity;
+  readonly #pools = new Map<string, Mutable<Pool>>();
+  #undecodable = new Map<string, number>();
+  /** Counts answered writes and begun reads, to tell which came first. */
+  #events = 0;
+  /** When the last successful read began, on the monotonic clock. */
+  #readAtMs: number | undefined;
+  /** All pauses of the process up to then. */
+  #pausedBeforeReadMs = 0;
+  #lastError: string | undefined;
+
+  /** The moment that the live pools are as of. */
+  #asOfMs = Number.NEGATIVE_INFINITY;
+  /** The last moment up to which they stay as they are. */
+  #unchangedUntilMs = Number.NEGATIVE_INFINITY;
+  #inGrace = 0;
+  #undecodableLive = 0;
+
+  #warnedFailureAtMs = Number.NEGATIVE_INFINITY;
+  #warnedFutureAtMs = Number.NEGATIVE_INFINITY;
+  #cancelTimer: Cancel = () => {};
+  #isClosed = false;
+
+  constructor(options: DynamoStoreOptions) {
+    this.#options = options;
+    this.#disagreements = new Disagreements(options.clock, options.log);
+    this.#capacity = new Capacity(options.clock, options.log);
+  }
+
+  async open(): Promise<void> {
+    const { table, log, clock } = this.#options;
+    let isChecked = false;
+    for (let retryMs: number = RETRY_MS.least; !this.#isClosed; ) {
+      try {
+        if (!isChecked) {
+          const oddities = await this.#within(this.#readDeadlineMs(), (signal) =>
+            table.check(signal),
+          );
+          for (const oddity of oddities) log.warn("the table was not checked in full", { oddity });
+          isChecked = true;
+        }
+        await this.#read();
+        log.info("the table is read", { pools: this.#pools.size });
+        this.#pollIn(this.#spread(this.#pollMs()));
+        return;
+      } catch (error) {
+        if (!(error instanceof TableError)) throw error;
+        if (error.isDefinite) throw new ServiceError("startup", error.message);
+        this.#lastError = error.message;
+        log.warn("the table can't be read yet; trying again", { reason: error.message });
+      }
+      await this.#sleep(retryMs * (0.8 + 0.2 * clock.random()));
+      retryMs = Math.min(retryMs * 2, RETRY_MS.most);
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    this.#options.table.close();
+  }
+
+  unreadyReason(): string | undefined {
+    if (this.#readAtMs !== undefined) return undefined;
+    const reason = this.#lastError === undefined ? "" : `: ${this.#lastError}`;
+    return `the table has not been read yet${reason}`;
+  }
+
+  async register(registration: Registration): Promise<void> {
+    const { table, clock, heartbeatIntervalSecs, leaseSecs, region } = this.#options;
+    const id = sortKey(registration.key);
+    const known = this.#pools.get(id);
+    const isSame =
+      known !== undefined && differences(known.registration, registration).length === 0;
+    let kept = isSame ? known.registration : registration;
+    let text = isSame ? known.text : JSON.stringify(registration);
+    this.#capacity.check(registration.key, known?.bytes, Buffer.byteLength(text));
+    const renewal = { renewedAtMs: clock.wallMs(), leaseSecs, writtenIn: region };
+    const beganAtMs = clock.monotonicMs();
+    const deadlineMs = (heartbeatIntervalSecs * 1000) / 2;
+    let old: Decoded;
+    try {
+      old = decode(
+        await this.#within(deadlineMs, (signal) => table.write(id, text, renewal, signal)),
+      );
+    } catch (error) {
+      throw new ServiceError("unavailable", `the registration was not kept: ${messageOf(error)}`);
+    }
+    const before =
+      old.text === undefined || old.text === text ? undefined : parseText(id, old.text);
+    if (before !== undefined && old.text !== undefined) {
+      const fields = differences(before, registration);
+      if (fields.length === 0) {
+        // The order that came first stays; this replica had not read it yet.
+        const leftMs = deadlineMs - (clock.monotonicMs() - beganAtMs);
+        if (await this.#restore(id, old.text, text, leftMs)) {
+          kept = before;
+          text = old.text;
+        }
+      } else if (this.#endsAtMs(old) >= this.#nowMs()) {
+        this.#disagreements.note(registration.key, fields);
+      }
+    }
+    this.#events += 1;
+    this.#undecodable.delete(id);
+    this.expire();
+    const wasInGrace = this.#isInGrace(this.#pools.get(id));
+    const pool = this.#put(id, { registration: kept, text, renewal });
+    pool.writtenAt = this.#events;
+    if (wasInGrace) this.#settleAll(this.#asOfMs);
+    else this.#settle(pool, this.#asOfMs);
+  }
+
+  /** Whether the item's registration is `text` again; where it is not, the next read tells. */
+  async #restore(id: string, text: string, current: string, deadlineMs: number): Promise<boolean> {
+    try {
+      await this.#within(deadlineMs, (signal) =>
+        this.#options.table.restore(id, text, current, signal),
+      );
+      return true;
+    } catch (error) {
+      this.#options.log.debug("the first order of a registration was not restored", {
+        reason: messageOf(error),
+      });
+      return false;
+    }
+  }
+
+  expire(): void {
+    const nowMs = this.#nowMs();
+    // Time may go back: somebody sets the wall clock, or a pause is found to be left out.
+    if (nowMs < this.#asOfMs || nowMs > this.#unchangedUntilMs) this.#settleAll(nowMs);
+  }
+
+  isComplete(): boolean {
+    this.expire();
+    const { runClock, clock, leaseSecs } = this.#options;
+    // Reading the clock first: that is what finds a pause.
+    const nowMs = runClock.nowMs();
+    const readAtMs = this.#readAtMs ?? Number.NEGATIVE_INFINITY;
+    return (
+      nowMs - runClock.resumedAtMs > leaseSecs * 1000 &&
+      clock.monotonicMs() - readAtMs <= STALE_POLLS * this.#pollMs() &&
+      this.#inGrace === 0 &&
+      this.#undecodableLive === 0
+    );
+  }
+
+  /** The wall clock, less the time since the last read in which this process could not run. */
+  #nowMs(): number {
+    const { clock, runClock } = this.#options;
+    const pausedMs = runClock.pausedMs() - this.#pausedBeforeReadMs;
+    return clock.wallMs() - pausedMs;
+  }
+
+  /** The last moment at which a pool is live, as far as its writer knows. */
+  #lapsesAtMs({ renewedAtMs, leaseSecs }: Maybe<Renewal>): number {
+    if (renewedAtMs === undefined || leaseSecs === undefined) return Number.POSITIVE_INFINITY;
+    return renewedAtMs + (leaseSecs + this.#options.skewSecs) * 1000;
+  }
+
+  /** The last moment at which a pool is listed: renewals from elsewhere may be on their way. */
+  #endsAtMs(renewal: Maybe<Renewal>): number {
+    const isOurs = renewal.writtenIn === this.#options.region;
+    return this.#lapsesAtMs(renewal) + (isOurs ? 0 : this.#options.replicationGraceSecs * 1000);
+  }
+
+  #isInGrace(pool: Pool | undefined): boolean {
+    return pool?.isListed === true && this.#lapsesAtMs(pool.renewal) < this.#asOfMs;
+  }
+
+  /** Looks at every pool anew, as of `nowMs`. */
+  #settleAll(nowMs: number): void {
+    this.#asOfMs = nowMs;
+    this.#unchangedUntilMs = Number.POSITIVE_INFINITY;
+    this.#inGrace = 0;
+    this.#undecodableLive = 0;
+    for (const pool of this.#pools.values()) this.#settle(pool, nowMs);
+    for (const endsAtMs of this.#undecodable.values()) {
+      if (endsAtMs < nowMs) continue;
+      this.#undecodableLive += 1;
+      this.#changesAfter(endsAtMs);
+    }
+  }
+
+  /** Lists a pool or takes it off the list, and notes when that will change. */
+  #settle(pool: Mutable<Pool>, nowMs: number): void {
+    const endsAtMs = this.#endsAtMs(pool.renewal);
+    if (endsAtMs < nowMs) {
+      this.#unlist(pool);
+      return;
+    }
+    this.#list(pool);
+    const lapsesAtMs = this.#lapsesAtMs(pool.renewal);
+    if (lapsesAtMs < nowMs) this.#inGrace += 1;
+    this.#changesAfter(lapsesAtMs < nowMs ? endsAtMs : lapsesAtMs);
+  }
+
+  #changesAfter(ms: number): void {
+    this.#unchangedUntilMs = Math.min(this.#unchangedUntilMs, ms);
+  }
+
+  #list(pool: Mutable<Pool>): void {
+    if (pool.isListed) return;
+    pool.isListed = true;
+    this.#options.livePools.put(pool.registration.key, pool.registration);
+    // The first read may find thousands.
+    const level = this.#readAtMs === undefined ? "debug" : "info";
+    this.#options.log[level]("pool added", { pool: poolName(pool.registration.key) });
+  }
+
+  #unlist(pool: Mutable<Pool>): void {
+    if (!pool.isListed) return;
+    pool.isListed = false;
+    this.#options.livePools.remove(pool.registration.key);
+    this.#options.log.info("pool expired", { pool: poolName(pool.registration.key) });
+  }
+
+  /** Puts in what is known of a pool now. Whether it is listed is for `#settle` to say. */
+  #put(id: string, { registration, text, renewal }: Record): Mutable<Pool> {
+    const pool = this.#pools.get(id);
+    if (pool !== undefined) {
+      pool.renewal = renewal;
+      if (pool.text === text) return pool;
+    }
+    const bytes = Buffer.byteLength(text);
+    this.#capacity.hold(pool?.bytes, bytes);
+    if (pool === undefined) {
+      const added: Mutable<Pool> = {
+        id,
+        registration,
+        text,
+        renewal,
+        bytes,
+        writtenAt: 0,
+        foundAt: 0,
+        isListed: false,
+      };
+      this.#pools.set(id, added);
+      return added;
+    }
+    pool.registration = registration;
+    pool.text = text;
+    pool.bytes = bytes;
+    if (pool.isListed) this.#options.livePools.put(registration.key, registration);
+    return pool;
+  }
+
+  /** Reads the whole table and takes what it says for the truth. */
+  async #read(): Promise<void> {
+    const { clock, runClock } = this.#options;
+    this.#events += 1;
+    const beganAt = this.#events;
+    const beganAtMs = clock.monotonicMs();
+    const pausedMs = runClock.pausedMs();
+    const snapshot = await this.#within(this.#readDeadlineMs(), (signal) => this.#collect(signal));
+    // What was read before a pause would have every lease look as old as the pause is long.
+    if (runClock.pausedMs() !== pausedMs) {
+      throw new TableError("error", "the process was not running during the read");
+    }
+    this.#merge(snapshot, beganAt);
+    this.#lastError = undefined;
+    this.#pausedBeforeReadMs = pausedMs;
+    this.#settleAll(this.#nowMs());
+    this.#readAtMs = beganAtMs;
+  }
+
+  async #collect(signal: AbortSignal): Promise<Snapshot> {
+    const snapshot: Snapshot = { pools: [], undecodable: new Map(), future: [] };
+    for await (const page of this.#options.table.pages(signal)) {
+      for (const item of page) this.#examine(decode(item), snapshot);
+    }
+    return snapshot;
+  }
+
+  #examine(item: Decoded, snapshot: Snapshot): void {
+    const { id, text, renewedAtMs, leaseSecs, writtenIn } = item;
+    // A key attribute is always there.
+    if (id === undefined) return;
+    const endsAtMs = this.#endsAtMs(item);
+    // Whatever it says, it says it of a pool that is no more.
+    if (endsAtMs < this.#nowMs()) return;
+    if (
+      text === undefined ||
+      renewedAtMs === undefined ||
+      leaseSecs === undefined ||
+      writtenIn === undefined
+    ) {
+      snapshot.undecodable.set(id, endsAtMs);
+      return;
+    }
+    const isKnown = this.#pools.get(id)?.text === text;
+    const registration = isKnown ? undefined : parseText(id, text);
+    if (!isKnown && registration === undefined) {
+      snapshot.undecodable.set(id, endsAtMs);
+      return;
+    }
+    snapshot.pools.push({
+      id,
+      text,
+      registration,
+      renewal: { renewedAtMs, leaseSecs, writtenIn },
+    });
+    if (renewedAtMs > this.#options.clock.wallMs() + this.#options.skewSecs * 1000) {
+      snapshot.future.push(id);
+    }
+  }
+
+  #merge(snapshot: Snapshot, beganAt: number): void {
+    for (const { id, text, renewal, registration } of snapshot.pools) {
+      const known = this.#pools.get(id);
+      const said = registration ?? known?.registration;
+      if (said === undefined) continue;
+      if (known !== undefined) {
+        known.foundAt = beganAt;
+        // The read may or may not have seen our own write, which was answered after it began.
+        if (known.writtenAt > beganAt) continue;
+      }
+      this.#put(id, { registration: said, text, renewal }).foundAt = beganAt;
+    }
+    for (const pool of this.#pools.values()) {
+      if (pool.foundAt === beganAt || pool.writtenAt > beganAt) continue;
+      this.#unlist(pool);
+      this.#capacity.release(pool.bytes);
+      this.#pools.delete(pool.id);
+    }
+    for (const id of snapshot.undecodable.keys()) {
+      // Our own later write has mended it.
+      if ((this.#pools.get(id)?.writtenAt ?? 0) > beganAt) snapshot.undecodable.delete(id);
+    }
+    this.#warnUndecodable(snapshot.undecodable);
+    this.#undecodable = snapshot.undecodable;
+    this.#warnFuture(snapshot.future);
+  }
+
+  #warnUndecodable(undecodable: ReadonlyMap<string, number>): void {
+    for (const id of undecodable.keys()) {
+      if (this.#undecodable.has(id)) continue;
+      this.#options.log.warn("an item of the table can't be decoded and is left out", { sk: id });
+    }
+  }
+
+  #warnFuture(future: readonly string[]): void {
+    const [first] = future;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (first === undefined || nowMs - this.#warnedFutureAtMs < limits.warningEveryMs) return;
+    this.#warnedFutureAtMs = nowMs;
+    this.#options.log.warn(
+      "pools were renewed in the future: clocks differ by more than the skew",
+      {
+        sk: first,
+        count: future.length,
+      },
+    );
+  }
+
+  #pollIn(ms: number, throttledPolls = 1): void {
+    if (this.#isClosed) return;
+    this.#cancelTimer = this.#options.clock.after(Math.max(0, ms), () => {
+      void this.#poll(throttledPolls);
+    });
+  }
+
+  /** Reads the table, and sees to it that it is read again one poll interval after this began. */
+  async #poll(throttledPolls: number): Promise<void> {
+    const { clock, log } = this.#options;
+    const beganAtMs = clock.monotonicMs();
+    let polls = 1;
+    try {
+      const failed = this.#lastError;
+      await this.#read();
+      if (failed !== undefined) log.info("the table is read again");
+    } catch (error) {
+      const isThrottled = error instanceof TableError && error.fault === "throttled";
+      if (isThrottled) polls = Math.min(throttledPolls * 2, THROTTLED_POLLS);
+      this.#lastError = messageOf(error);
+      const nowMs = clock.monotonicMs();
+      if (nowMs - this.#warnedFailureAtMs >= limits.warningEveryMs) {
+        this.#warnedFailureAtMs = nowMs;
+        log.warn("the table can't be read; the last lists are served", { reason: this.#lastError });
+      }
+    }
+    this.#pollIn(beganAtMs + this.#spread(polls * this.#pollMs()) - clock.monotonicMs(), polls);
+  }
+
+  #pollMs(): number {
+    return this.#options.pollIntervalSecs * 1000;
+  }
+
+  /** Replicas that were started together must not all read at the same moment for ever. */
+  #spread(ms: number): number {
+    return ms * (0.9 + 0.2 * this.#options.clock.random());
+  }
+
+  #readDeadlineMs(): number {
+    const { least, most } = READ_DEADLINE_MS;
+    return Math.max(least, Math.min(most, this.#options.leaseSecs * 1000));
+  }
+
+  async #within<T>(ms: number, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    try {
+      return await withDeadline(this.#options.clock, ms, action);
+    } catch (error) {
+      if (!(error instanceof DeadlineError)) throw error;
+      throw new TableError("timeout", `DynamoDB gave ${error.message}`);
+    }
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#cancelTimer = this.#options.clock.after(ms, resolve);
+    });
+  }
+}

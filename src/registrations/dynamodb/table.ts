@@ -1,0 +1,52 @@
+import type { Item, Renewal } from "./item.ts";
+
+/**
+ * What went wrong with the table, in the kinds that matter to whoever reads the answer:
+ *
+ * - `throttled`: DynamoDB asks for fewer requests
+ * - `timeout`: no answer came in time
+ * - `denied`: AWS refuses the credentials, or what they may do
+ * - `error`: anything else
+ */
+export type TableFault = "throttled" | "timeout" | "denied" | "error";
+
+export class TableError extends Error {
+  readonly fault: TableFault;
+  /** Whether trying again can't help until somebody mends the settings or the table. */
+  readonly isDefinite: boolean;
+  /** Whether the credentials themselves are at fault, not what they allow. */
+  readonly isIdentity: boolean;
+
+  constructor(fault: TableFault, message: string, { isDefinite = false, isIdentity = false } = {}) {
+    super(message);
+    this.fault = fault;
+    this.isDefinite = isDefinite;
+    this.isIdentity = isIdentity;
+  }
+}
+
+/** The table that registrations are kept in. Every method rejects with a {@link TableError}. */
+export interface RegistrationTable {
+  /**
+   * Looks whether the table is there and fit for its use, and whether there are credentials.
+   *
+   * @returns what is odd but does no harm
+   */
+  check(signal: AbortSignal): Promise<string[]>;
+
+  /** Every item, page by page, each page as of no earlier than the call. */
+  pages(signal: AbortSignal): AsyncIterable<readonly Item[]>;
+
+  /**
+   * Writes an item, whatever was there.
+   *
+   * @returns the attributes that were there, none where the item is new
+   */
+  write(id: string, text: string, renewal: Renewal, signal: AbortSignal): Promise<Item>;
+
+  /** Sets an item's registration to `text`, if it still is `current`. */
+  restore(id: string, text: string, current: string, signal: AbortSignal): Promise<void>;
+
+  /** Drops the connections. */
+  close(): void;
+}
