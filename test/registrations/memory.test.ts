@@ -55,6 +55,23 @@ test("the log tells of pools that are added and expire, never of a heartbeat", (
   });
 });
 
+test("a pause makes every lease longer, to the millisecond", () => {
+  let live = 0;
+  const { store, advance, pause, wake } = open({
+    put: () => (live += 1),
+    remove: () => (live -= 1),
+  });
+  store.register(makeRegistration());
+  advance(5000);
+  pause(60_000);
+  wake();
+  advance(10_000);
+  expect(live).toBe(1);
+  pause(1);
+  store.expire();
+  expect(live).toBe(0);
+});
+
 test("it lists what a simple model lists, whatever happens in whatever order", () => {
   const action = fc.oneof(
     fc.record({ kind: fc.constant("register" as const), key: fc.nat(4) }),

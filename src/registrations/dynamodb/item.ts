@@ -53,8 +53,8 @@ export function decode(item: Item): Decoded {
 
 /** DynamoDB may write a number in any form, such as 1.7E12. */
 function wholeNumber(text: string | undefined): number | undefined {
-  const number = Number(text);
-  return text !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+  const number = text ? Number(text) : Number.NaN;
+  return Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
 /**

@@ -189,12 +189,12 @@ export class DynamoStore implements RegistrationStore {
       }
     }
     this.#events += 1;
-    this.#undecodable.delete(id);
     this.expire();
+    const isMended = this.#undecodable.delete(id);
     const wasInGrace = this.#isInGrace(this.#pools.get(id));
     const pool = this.#put(id, { registration: kept, text, renewal });
     pool.writtenAt = this.#events;
-    if (wasInGrace) this.#settleAll(this.#asOfMs);
+    if (isMended || wasInGrace) this.#settleAll(this.#asOfMs);
     else this.#settle(pool, this.#asOfMs);
   }
 

@@ -1,0 +1,69 @@
+import { encode, type Item, type Renewal } from "../../src/registrations/dynamodb/item.ts";
+import { type RegistrationTable, TableError } from "../../src/registrations/dynamodb/table.ts";
+
+/** Something to happen before a page is read or an item is written; it may take time, or throw. */
+export type Hook = (signal: AbortSignal) => Promise<void> | void;
+
+/** A table in memory, whose every step a test can hold up or fail. */
+export class FakeTable implements RegistrationTable {
+  readonly items = new Map<string, Item>();
+  pageSize = Number.POSITIVE_INFINITY;
+  /** Before each page, with the number of the page, from 1. */
+  beforePage: (page: number, signal: AbortSignal) => Promise<void> | void = () => {};
+  /** Before an item is written. */
+  beforeWrite: Hook = () => {};
+  /** After it was written, before the answer. */
+  afterWrite: Hook = () => {};
+  beforeRestore: Hook = () => {};
+  onCheck: () => string[] = () => [];
+  reads = 0;
+  readsUnderWay = 0;
+  mostReadsUnderWay = 0;
+  checks = 0;
+  isClosed = false;
+
+  async check(): Promise<string[]> {
+    this.checks += 1;
+    return this.onCheck();
+  }
+
+  async *pages(signal: AbortSignal): AsyncGenerator<readonly Item[]> {
+    this.reads += 1;
+    this.readsUnderWay += 1;
+    this.mostReadsUnderWay = Math.max(this.mostReadsUnderWay, this.readsUnderWay);
+    try {
+      for (let start = 0, page = 1; page === 1 || start < this.items.size; page += 1) {
+        await this.beforePage(page, signal);
+        if (signal.aborted) throw new TableError("timeout", "aborted");
+        yield [...this.items.values()].slice(start, start + this.pageSize);
+        start += this.pageSize;
+      }
+    } finally {
+      this.readsUnderWay -= 1;
+    }
+  }
+
+  async write(id: string, text: string, renewal: Renewal, signal: AbortSignal): Promise<Item> {
+    await this.beforeWrite(signal);
+    const { pk: _pk, sk: _sk, ...old } = this.items.get(id) ?? {};
+    this.put(id, encode(text, renewal));
+    await this.afterWrite(signal);
+    return old;
+  }
+
+  async restore(id: string, text: string, current: string, signal: AbortSignal): Promise<void> {
+    await this.beforeRestore(signal);
+    const item = this.items.get(id);
+    if (item?.registration?.S !== current) throw new TableError("error", "the condition failed");
+    this.items.set(id, { ...item, registration: { S: text } });
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+
+  /** Puts attributes into the table, as some other writer would. */
+  put(id: string, attributes: Item): void {
+    this.items.set(id, { pk: { S: "pool" }, sk: { S: id }, ...attributes });
+  }
+}
