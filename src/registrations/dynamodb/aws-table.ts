@@ -223,6 +223,9 @@ class AwsTable implements RegistrationTable {
         `DynamoDB failed at ${operation} with status ${status} (${said})`,
       );
     }
+    if (status === undefined) {
+      return new TableError("error", `cannot reach DynamoDB in ${this.#region} (${said})`);
+    }
     return new TableError("error", `${operation} on ${this.#where()} failed (${said})`);
   }
 }
