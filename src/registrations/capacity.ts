@@ -18,18 +18,18 @@ export class Capacity {
   }
 
   /**
-   * Checks that there is room for a pool of `bytes`, in place of what is held of it.
-   *
-   * @throws ServiceError `unavailable`
+   * Why there is no room for a pool of `bytes`, in place of what is held of it; undefined where there
+   * is. A refusal is logged, at most once a minute.
    */
-  check(key: PoolKey, heldBytes: number | undefined, bytes: number): void {
+  refusal(key: PoolKey, heldBytes: number | undefined, bytes: number): ServiceError | undefined {
     if (heldBytes === undefined && this.#pools >= limits.livePools) {
-      this.#refuse(key, `${limits.livePools} live pools`);
+      return this.#refuse(key, `${limits.livePools} live pools`);
     }
     const growth = bytes - (heldBytes ?? 0);
     if (growth > 0 && this.#bytes + growth > limits.registrationBytes) {
-      this.#refuse(key, `${limits.registrationBytes} bytes of registrations`);
+      return this.#refuse(key, `${limits.registrationBytes} bytes of registrations`);
     }
+    return undefined;
   }
 
   /** Counts a pool that is held, in place of what was held of it. */
@@ -44,7 +44,7 @@ export class Capacity {
     this.#bytes -= bytes;
   }
 
-  #refuse(key: PoolKey, limit: string): never {
+  #refuse(key: PoolKey, limit: string): ServiceError {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#warnedAtMs >= limits.warningEveryMs) {
       this.#warnedAtMs = nowMs;
@@ -53,6 +53,6 @@ export class Capacity {
         pool: poolName(key),
       });
     }
-    throw new ServiceError("unavailable", `the service holds its limit of ${limit}`);
+    return new ServiceError("unavailable", `the service holds its limit of ${limit}`);
   }
 }

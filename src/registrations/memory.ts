@@ -104,7 +104,8 @@ export class MemoryStore implements RegistrationStore {
 
   #add(id: string, registration: Registration, nowMs: number): void {
     const bytes = sizeOf(registration);
-    this.#capacity.check(registration.key, undefined, bytes);
+    const refusal = this.#capacity.refusal(registration.key, undefined, bytes);
+    if (refusal !== undefined) throw refusal;
     this.#capacity.hold(undefined, bytes);
     const lease: Lease = {
       id,
@@ -122,7 +123,8 @@ export class MemoryStore implements RegistrationStore {
 
   #replace(lease: Lease, registration: Registration, fields: readonly string[]): void {
     const bytes = sizeOf(registration);
-    this.#capacity.check(registration.key, lease.bytes, bytes);
+    const refusal = this.#capacity.refusal(registration.key, lease.bytes, bytes);
+    if (refusal !== undefined) throw refusal;
     this.#capacity.hold(lease.bytes, bytes);
     lease.bytes = bytes;
     lease.registration = registration;

@@ -161,7 +161,14 @@ export class DynamoStore implements RegistrationStore {
       known !== undefined && differences(known.registration, registration).length === 0;
     let kept = isSame ? known.registration : registration;
     let text = isSame ? known.text : JSON.stringify(registration);
-    this.#capacity.check(registration.key, known?.bytes, Buffer.byteLength(text));
+    const bytes = Buffer.byteLength(text);
+    const refusal = this.#capacity.refusal(registration.key, known?.bytes, bytes);
+    if (refusal !== undefined) {
+      if (known === undefined) throw refusal;
+      // The change can't be kept, but the pool is alive.
+      kept = known.registration;
+      text = known.text;
+    }
     const renewal = { renewedAtMs: clock.wallMs(), leaseSecs, writtenIn: region };
     const beganAtMs = clock.monotonicMs();
     const deadlineMs = (heartbeatIntervalSecs * 1000) / 2;
@@ -176,7 +183,7 @@ export class DynamoStore implements RegistrationStore {
     const before =
       old.text === undefined || old.text === text ? undefined : parseText(id, old.text);
     if (before !== undefined && old.text !== undefined) {
-      const fields = differences(before, registration);
+      const fields = differences(before, kept);
       if (fields.length === 0) {
         // The order that came first stays; this replica had not read it yet.
         const leftMs = deadlineMs - (clock.monotonicMs() - beganAtMs);
@@ -196,6 +203,7 @@ export class DynamoStore implements RegistrationStore {
     pool.writtenAt = this.#events;
     if (isMended || wasInGrace) this.#settleAll(this.#asOfMs);
     else this.#settle(pool, this.#asOfMs);
+    if (refusal !== undefined) throw refusal;
   }
 
   /** Whether the item's registration is `text` again; where it is not, the next read tells. */

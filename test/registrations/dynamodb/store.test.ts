@@ -5,6 +5,7 @@ import { DynamoStore, type DynamoStoreOptions } from "../../../src/registrations
 import { TableError } from "../../../src/registrations/dynamodb/table.ts";
 import type { LivePools } from "../../../src/registrations/store.ts";
 import { ServiceError } from "../../../src/runtime/errors.ts";
+import { limits } from "../../../src/runtime/limits.ts";
 import { RunClock } from "../../../src/runtime/run-clock.ts";
 import { describeStore, LEASE_SECS } from "../../conformance/store.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
@@ -630,6 +631,27 @@ describe("a write", () => {
     expect(live()).toEqual(["a"]);
     await advance(LEASE_SECS * 1000 + 2000);
     expect(live()).toEqual([]);
+  });
+
+  test("that finds no room for a change of a live pool renews the pool as it was", async () => {
+    const { store, live, advance, pools } = await opened();
+    const size = limits.registrationBytes / 2;
+    await store.register({ ...registrationOf("large"), model: "m".repeat(size) });
+    await store.register(registrationOf("small"));
+    for (let round = 0; round < 3; round += 1) {
+      await advance(10_000);
+      await store.register({ ...registrationOf("large"), model: "m".repeat(size) });
+      const grown = { ...registrationOf("small"), model: "n".repeat(size) };
+      const refusal = await store.register(grown).catch((error: unknown) => error);
+      expect(refusal).toBeInstanceOf(ServiceError);
+    }
+    expect(live()).toEqual(["large", "small"]);
+    expect(pools.get("aws-west/dynamo/small")).toEqual(registrationOf("small"));
+    const added = await store
+      .register({ ...registrationOf("new"), model: "n".repeat(size) })
+      .catch((error: unknown) => error);
+    expect(added).toBeInstanceOf(ServiceError);
+    expect(live()).toEqual(["large", "small"]);
   });
 
   test("of the same registration in another order writes the text that is there", async () => {
