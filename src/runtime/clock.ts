@@ -20,22 +20,26 @@ export interface Clock {
 
 /**
  * Runs `action` with a signal that is aborted after `deadlineMs`, and rejects with the signal's
- * reason then, whether or not the action heeds it.
+ * reason then, whether or not the action heeds it. It also rejects what comes after the deadline but
+ * before the timer, as it may when the process could not run for a while.
  */
 export async function withDeadline<T>(
   clock: Clock,
   deadlineMs: number,
   action: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
+  const beganAtMs = clock.monotonicMs();
   const controller = new AbortController();
   const { promise: late, reject } = Promise.withResolvers<never>();
+  const reason = new DeadlineError(`no answer within ${deadlineMs / 1000} s`);
   const cancel = clock.after(deadlineMs, () => {
-    const reason = new DeadlineError(`no answer within ${deadlineMs / 1000} s`);
     controller.abort(reason);
     reject(reason);
   });
   try {
-    return await Promise.race([action(controller.signal), late]);
+    const result = await Promise.race([action(controller.signal), late]);
+    if (clock.monotonicMs() - beganAtMs > deadlineMs) throw reason;
+    return result;
   } finally {
     cancel();
   }

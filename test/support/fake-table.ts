@@ -1,5 +1,9 @@
-import { encode, type Item, type Renewal } from "../../src/registrations/dynamodb/item.ts";
-import { type RegistrationTable, TableError } from "../../src/registrations/dynamodb/table.ts";
+import { encode, type Item } from "../../src/registrations/dynamodb/item.ts";
+import {
+  type RegistrationTable,
+  TableError,
+  type Write,
+} from "../../src/registrations/dynamodb/table.ts";
 
 /** Something to happen before a page is read or an item is written; it may take time, or throw. */
 export type Hook = (signal: AbortSignal) => Promise<void> | void;
@@ -14,8 +18,8 @@ export class FakeTable implements RegistrationTable {
   beforeWrite: Hook = () => {};
   /** After it was written, before the answer. */
   afterWrite: Hook = () => {};
-  beforeRestore: Hook = () => {};
   onCheck: () => string[] = () => [];
+  writes = 0;
   reads = 0;
   readsUnderWay = 0;
   mostReadsUnderWay = 0;
@@ -43,19 +47,14 @@ export class FakeTable implements RegistrationTable {
     }
   }
 
-  async write(id: string, text: string, renewal: Renewal, signal: AbortSignal): Promise<Item> {
+  async write({ id, text, renewal, present }: Write, signal: AbortSignal): Promise<Item> {
     await this.beforeWrite(signal);
+    this.writes += 1;
     const { pk: _pk, sk: _sk, ...old } = this.items.get(id) ?? {};
-    this.put(id, encode(text, renewal));
+    const registration = present === "kept" ? old.registration : undefined;
+    this.put(id, { ...encode(text, renewal), ...(registration && { registration }) });
     await this.afterWrite(signal);
     return old;
-  }
-
-  async restore(id: string, text: string, current: string, signal: AbortSignal): Promise<void> {
-    await this.beforeRestore(signal);
-    const item = this.items.get(id);
-    if (item?.registration?.S !== current) throw new TableError("error", "the condition failed");
-    this.items.set(id, { ...item, registration: { S: text } });
   }
 
   close(): void {

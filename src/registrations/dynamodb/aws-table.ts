@@ -7,8 +7,8 @@ import {
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
 import { messageOf, ServiceError } from "../../runtime/errors.ts";
-import { encode, type Item, PARTITION, type Renewal } from "./item.ts";
-import { type RegistrationTable, TableError } from "./table.ts";
+import { encode, type Item, PARTITION } from "./item.ts";
+import { type RegistrationTable, TableError, type Write } from "./table.ts";
 
 export interface AwsTableOptions {
   readonly tableName: string;
@@ -129,14 +129,19 @@ class AwsTable implements RegistrationTable {
     }
   }
 
-  async write(id: string, text: string, renewal: Renewal, signal: AbortSignal): Promise<Item> {
+  async write({ id, text, renewal, present }: Write, signal: AbortSignal): Promise<Item> {
     const attributes = Object.entries(encode(text, renewal));
+    const assignments = attributes.map(([name]) =>
+      name === "registration" && present === "kept"
+        ? `${name} = if_not_exists(${name}, :${name})`
+        : `${name} = :${name}`,
+    );
     const { Attributes } = await this.#attempt("dynamodb:UpdateItem", () =>
       this.#client.send(
         new UpdateItemCommand({
           TableName: this.#name,
           Key: { pk: { S: PARTITION }, sk: { S: id } },
-          UpdateExpression: `SET ${attributes.map(([name]) => `${name} = :${name}`).join(", ")}`,
+          UpdateExpression: `SET ${assignments.join(", ")}`,
           ExpressionAttributeValues: Object.fromEntries(
             attributes.map(([name, value]) => [`:${name}`, value]),
           ),
@@ -146,21 +151,6 @@ class AwsTable implements RegistrationTable {
       ),
     );
     return Attributes ?? {};
-  }
-
-  async restore(id: string, text: string, current: string, signal: AbortSignal): Promise<void> {
-    await this.#attempt("dynamodb:UpdateItem", () =>
-      this.#client.send(
-        new UpdateItemCommand({
-          TableName: this.#name,
-          Key: { pk: { S: PARTITION }, sk: { S: id } },
-          UpdateExpression: "SET registration = :text",
-          ConditionExpression: "registration = :current",
-          ExpressionAttributeValues: { ":text": { S: text }, ":current": { S: current } },
-        }),
-        { abortSignal: signal },
-      ),
-    );
   }
 
   close(): void {
@@ -217,11 +207,16 @@ class AwsTable implements RegistrationTable {
     if (name === "AbortError" || name === "TimeoutError") {
       return new TableError("timeout", `DynamoDB did not answer ${operation} in time`);
     }
-    if (status !== undefined && status >= 500) {
+    if (name === "ValidationException" && operation === "dynamodb:Query") {
       return new TableError(
         "error",
-        `DynamoDB failed at ${operation} with status ${status} (${said})`,
+        `${this.#where()} can't be read by pk (S, HASH), sk (S, RANGE), the key that it needs; ` +
+          `create another one (${message})`,
+        { isDefinite: true },
       );
+    }
+    if (status !== undefined && status >= 500) {
+      return new TableError("error", `DynamoDB failed at ${operation} with status ${status}`);
     }
     if (status === undefined) {
       return new TableError("error", `cannot reach DynamoDB in ${this.#region} (${said})`);

@@ -45,16 +45,16 @@ export function decode(item: Item): Decoded {
   return {
     id: item.sk?.S,
     text: item.registration?.S,
-    renewedAtMs: wholeNumber(item.renewed_at?.N),
-    leaseSecs: wholeNumber(item.lease_s?.N),
+    renewedAtMs: finite(item.renewed_at?.N),
+    leaseSecs: finite(item.lease_s?.N),
     writtenIn: item.written_in?.S,
   };
 }
 
 /** DynamoDB may write a number in any form, such as 1.7E12. */
-function wholeNumber(text: string | undefined): number | undefined {
+function finite(text: string | undefined): number | undefined {
   const number = text ? Number(text) : Number.NaN;
-  return Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+  return Number.isFinite(number) ? number : undefined;
 }
 
 /**

@@ -8,7 +8,7 @@ import type { RunClock } from "../../runtime/run-clock.ts";
 import { Capacity } from "../capacity.ts";
 import { Disagreements } from "../disagreements.ts";
 import type { LivePools, RegistrationStore } from "../store.ts";
-import { type Decoded, decode, parseText, type Renewal } from "./item.ts";
+import { type Decoded, decode, type Item, parseText, type Renewal } from "./item.ts";
 import { type RegistrationTable, TableError } from "./table.ts";
 
 export interface DynamoStoreOptions {
@@ -48,12 +48,8 @@ type Maybe<T> = { readonly [Name in keyof T]: T[Name] | undefined };
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /** An item of a read that is under way. */
-interface Found {
+interface Found extends Record {
   readonly id: string;
-  readonly text: string;
-  readonly renewal: Renewal;
-  /** Undefined where the text is the one that is known. */
-  readonly registration: Registration | undefined;
 }
 
 /** What a read finds in the whole table. */
@@ -123,7 +119,8 @@ export class DynamoStore implements RegistrationStore {
           const oddities = await this.#within(this.#readDeadlineMs(), (signal) =>
             table.check(signal),
           );
-          for (const oddity of oddities) log.warn("the table was not checked in full", { oddity });
+          for (const oddity of oddities)
+            log.warn("the check of the table found something", { oddity });
           isChecked = true;
         }
         await this.#read();
@@ -136,7 +133,7 @@ export class DynamoStore implements RegistrationStore {
         this.#lastError = error.message;
         log.warn("the table can't be read yet; trying again", { reason: error.message });
       }
-      await this.#sleep(retryMs * (0.8 + 0.2 * clock.random()));
+      await this.#sleep(Math.max(RETRY_MS.least, retryMs * (0.8 + 0.2 * clock.random())));
       retryMs = Math.min(retryMs * 2, RETRY_MS.most);
     }
   }
@@ -170,30 +167,27 @@ export class DynamoStore implements RegistrationStore {
       text = known.text;
     }
     const renewal = { renewedAtMs: clock.wallMs(), leaseSecs, writtenIn: region };
-    const beganAtMs = clock.monotonicMs();
-    const deadlineMs = (heartbeatIntervalSecs * 1000) / 2;
-    let old: Decoded;
     try {
-      old = decode(
-        await this.#within(deadlineMs, (signal) => table.write(id, text, renewal, signal)),
-      );
+      await this.#within((heartbeatIntervalSecs * 1000) / 2, async (signal) => {
+        // Of an item that we have not read, the text stays at first: it may be the same registration
+        // with its lists in the order that came first.
+        const present = known === undefined ? "kept" : "replaced";
+        const old = await table.write({ id, text, renewal, present }, signal);
+        const before = this.#textIn(id, old);
+        const fields = before === undefined ? [] : differences(before.registration, kept);
+        if (fields.length > 0 && this.#endsAtMs(decode(old)) >= this.#nowMs()) {
+          this.#disagreements.note(registration.key, fields);
+        }
+        if (present === "replaced" || old.registration === undefined) return;
+        if (before !== undefined && fields.length === 0) {
+          kept = before.registration;
+          text = before.text;
+        } else {
+          await table.write({ id, text, renewal, present: "replaced" }, signal);
+        }
+      });
     } catch (error) {
       throw new ServiceError("unavailable", `the registration was not kept: ${messageOf(error)}`);
-    }
-    const before =
-      old.text === undefined || old.text === text ? undefined : parseText(id, old.text);
-    if (before !== undefined && old.text !== undefined) {
-      const fields = differences(before, kept);
-      if (fields.length === 0) {
-        // The order that came first stays; this replica had not read it yet.
-        const leftMs = deadlineMs - (clock.monotonicMs() - beganAtMs);
-        if (await this.#restore(id, old.text, text, leftMs)) {
-          kept = before;
-          text = old.text;
-        }
-      } else if (this.#endsAtMs(old) >= this.#nowMs()) {
-        this.#disagreements.note(registration.key, fields);
-      }
     }
     this.#events += 1;
     this.expire();
@@ -206,19 +200,17 @@ export class DynamoStore implements RegistrationStore {
     if (refusal !== undefined) throw refusal;
   }
 
-  /** Whether the item's registration is `text` again; where it is not, the next read tells. */
-  async #restore(id: string, text: string, current: string, deadlineMs: number): Promise<boolean> {
-    try {
-      await this.#within(deadlineMs, (signal) =>
-        this.#options.table.restore(id, text, current, signal),
-      );
-      return true;
-    } catch (error) {
-      this.#options.log.debug("the first order of a registration was not restored", {
-        reason: messageOf(error),
-      });
-      return false;
-    }
+  /** The registration that an item had, where it had one that can be decoded. */
+  #textIn(id: string, item: Item): Pick<Record, "text" | "registration"> | undefined {
+    const { text } = decode(item);
+    const registration = text === undefined ? undefined : this.#parse(id, text);
+    return text === undefined || registration === undefined ? undefined : { text, registration };
+  }
+
+  /** What a text says; known texts are not parsed again. */
+  #parse(id: string, text: string): Registration | undefined {
+    const known = this.#pools.get(id);
+    return known?.text === text ? known.registration : parseText(id, text);
   }
 
   expire(): void {
@@ -299,8 +291,8 @@ export class DynamoStore implements RegistrationStore {
     if (pool.isListed) return;
     pool.isListed = true;
     this.#options.livePools.put(pool.registration.key, pool.registration);
-    // The first read may find thousands.
-    const level = this.#readAtMs === undefined ? "debug" : "info";
+    // The first read may find thousands that others wrote.
+    const level = this.#readAtMs === undefined && pool.writtenAt === 0 ? "debug" : "info";
     this.#options.log[level]("pool added", { pool: poolName(pool.registration.key) });
   }
 
@@ -384,9 +376,8 @@ export class DynamoStore implements RegistrationStore {
       snapshot.undecodable.set(id, endsAtMs);
       return;
     }
-    const isKnown = this.#pools.get(id)?.text === text;
-    const registration = isKnown ? undefined : parseText(id, text);
-    if (!isKnown && registration === undefined) {
+    const registration = this.#parse(id, text);
+    if (registration === undefined) {
       snapshot.undecodable.set(id, endsAtMs);
       return;
     }
@@ -404,14 +395,12 @@ export class DynamoStore implements RegistrationStore {
   #merge(snapshot: Snapshot, beganAt: number): void {
     for (const { id, text, renewal, registration } of snapshot.pools) {
       const known = this.#pools.get(id);
-      const said = registration ?? known?.registration;
-      if (said === undefined) continue;
       if (known !== undefined) {
         known.foundAt = beganAt;
         // The read may or may not have seen our own write, which was answered after it began.
         if (known.writtenAt > beganAt) continue;
       }
-      this.#put(id, { registration: said, text, renewal }).foundAt = beganAt;
+      this.#put(id, { registration, text, renewal }).foundAt = beganAt;
     }
     for (const pool of this.#pools.values()) {
       if (pool.foundAt === beganAt || pool.writtenAt > beganAt) continue;

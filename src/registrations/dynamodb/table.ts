@@ -25,6 +25,14 @@ export class TableError extends Error {
   }
 }
 
+export interface Write {
+  readonly id: string;
+  readonly text: string;
+  readonly renewal: Renewal;
+  /** What to do about the text of an item that is there already. */
+  readonly present: "replaced" | "kept";
+}
+
 /** The table that registrations are kept in. Every method rejects with a {@link TableError}. */
 export interface RegistrationTable {
   /**
@@ -38,14 +46,12 @@ export interface RegistrationTable {
   pages(signal: AbortSignal): AsyncIterable<readonly Item[]>;
 
   /**
-   * Writes an item, whatever was there.
+   * Writes an item, whatever was there. A registration that is `kept` leaves the text of an item that
+   * has one as it is.
    *
    * @returns the attributes that were there, none where the item is new
    */
-  write(id: string, text: string, renewal: Renewal, signal: AbortSignal): Promise<Item>;
-
-  /** Sets an item's registration to `text`, if it still is `current`. */
-  restore(id: string, text: string, current: string, signal: AbortSignal): Promise<void>;
+  write(write: Write, signal: AbortSignal): Promise<Item>;
 
   /** Drops the connections. */
   close(): void;

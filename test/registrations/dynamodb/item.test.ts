@@ -33,8 +33,8 @@ test("numbers may come in any form that DynamoDB writes", () => {
   const read = (N: string) => decode({ renewed_at: { N } }).renewedAtMs;
   expect(read("1.7E12")).toBe(1_700_000_000_000);
   expect(read("+5")).toBe(5);
-  expect(read("0")).toBe(0);
-  for (const odd of ["-1", "1.5", "1e400", "", "NaN", "0x10x", "1E30"]) {
+  expect(read("-1.5")).toBe(-1.5);
+  for (const odd of ["1e400", "", "NaN", "0x10x", "five"]) {
     expect(read(odd)).toBeUndefined();
   }
 });

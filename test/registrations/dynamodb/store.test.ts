@@ -507,7 +507,6 @@ describe("an item that can't be decoded", () => {
     ["without a lease", { lease_s: undefined }],
     ["with a lease that is no number", { lease_s: { S: "15" } }],
     ["without a time", { renewed_at: undefined }],
-    ["with a time before 1970", { renewed_at: { N: "-1" } }],
     ["without a region", { written_in: undefined }],
     ["with a region that is no text", { written_in: { N: "1" } }],
   ] satisfies [string, Record<string, unknown>][])(
@@ -633,6 +632,16 @@ describe("a write", () => {
     expect(live()).toEqual([]);
   });
 
+  test("whose answer comes before its deadline's timer, but later than that, is 503", async () => {
+    const { table, clock, store, live, advance } = await opened();
+    table.afterWrite = () => clock.pause(60_000);
+    const answer = await store.register(registrationOf("a")).catch((error: unknown) => error);
+    expect(answer).toBeInstanceOf(ServiceError);
+    clock.wake();
+    await advance(2250);
+    expect(live()).toEqual([]);
+  });
+
   test("that finds no room for a change of a live pool renews the pool as it was", async () => {
     const { store, live, advance, pools } = await opened();
     const size = limits.registrationBytes / 2;
@@ -675,18 +684,33 @@ describe("a write", () => {
     }
   });
 
-  test("whose order can't be restored is kept all the same, and the next read tells", async () => {
-    const { table, store, pools, advance } = make();
-    const ordered = (...capabilities: string[]) => makeRegistration({ capabilities });
-    await make({ sharedTable: table }).store.register(ordered("x", "y"));
-    table.beforeRestore = () => {
-      throw new TableError("error", "the condition failed");
-    };
-    await store.register(ordered("y", "x"));
-    expect([...pools.values()]).toEqual([ordered("y", "x")]);
-    await store.open();
-    await advance(2250);
-    expect([...pools.values()]).toEqual([ordered("y", "x")]);
+  test("of a registration that was not read yet is one, and two where it differs", async () => {
+    const table = new FakeTable();
+    const { store } = make({ sharedTable: table });
+    await make({ sharedTable: table }).store.register(
+      makeRegistration({ capabilities: ["x", "y"] }),
+    );
+    expect(table.writes).toBe(1);
+    await store.register(makeRegistration({ capabilities: ["y", "x"] }));
+    expect(table.writes).toBe(2);
+    const other = make({ sharedTable: table });
+    await other.store.register(makeRegistration({ capabilities: ["z"] }));
+    expect(table.writes).toBe(4);
+    expect([...other.pools.values()]).toEqual([makeRegistration({ capabilities: ["z"] })]);
+    const text = table.items.get("aws-west/dynamo/mocker-west-1")?.registration?.S;
+    expect(text).toBe(JSON.stringify(makeRegistration({ capabilities: ["z"] })));
+    expect(other.warnings()).toHaveLength(1);
+  });
+
+  test("mends a registration in the table that is none", async () => {
+    for (const registration of [{ S: "broken" }, { N: "5" }]) {
+      const { table, store, live } = make();
+      table.put("aws-west/dynamo/a", { registration });
+      await store.register(registrationOf("a"));
+      expect(live()).toEqual(["a"]);
+      const text = table.items.get("aws-west/dynamo/a")?.registration?.S;
+      expect(text).toBe(JSON.stringify(registrationOf("a")));
+    }
   });
 
   test("that differs from what a relay wrote through another replica is a disagreement", async () => {
@@ -729,7 +753,7 @@ describe("starting", () => {
     await ready;
     expect(store.unreadyReason()).toBeUndefined();
     expect(live()).toEqual(["a"]);
-    expect(lines.map(({ message }) => message)).toContain("the table was not checked in full");
+    expect(lines.map(({ message }) => message)).toContain("the check of the table found something");
   });
 
   test("ends where trying again can't help", async () => {
