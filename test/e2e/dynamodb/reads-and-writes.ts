@@ -154,7 +154,6 @@ export function readAndWriteTests(emulator: () => Emulator): void {
         expect(Object.values(body.ExpressionAttributeValues ?? {})).toEqual([{ S: "pool" }]);
         expect(body.FilterExpression).toBeUndefined();
         expect(body.IndexName).toBeUndefined();
-        expect(body.Limit).toBeUndefined();
       }
     });
 

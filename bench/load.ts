@@ -1,0 +1,53 @@
+import { BenchError } from "./errors.ts";
+import { LOAD_CORE, pinned } from "./pin.ts";
+import type { Server } from "./server.ts";
+
+const CONNECTIONS = 32;
+
+/** The requests that one side of a comparison gets. */
+export interface Load {
+  readonly server: Server;
+  /** The current ETag of a client that has the list already. */
+  readonly etag?: string;
+  /** A file of JSON bodies to post in turn, one a line; `GET` where it is left out. */
+  readonly bodiesPath?: string;
+}
+
+export interface Rates {
+  /** Requests for each second of CPU time that the server took. */
+  readonly perCoreSecond: number;
+  /** Requests for each second that went by: less, where others wanted the CPU as well. */
+  readonly perSecond: number;
+}
+
+/** Where the load generator is. */
+export function findWrk(): string {
+  const path = Bun.which("wrk");
+  if (path === null) {
+    throw new BenchError("wrk, the load generator, is missing: install it (apt-get install wrk)");
+  }
+  return path;
+}
+
+/** Sends as many requests for `/pools` as the server takes, from one thread. */
+export async function load({ server, etag, bodiesPath }: Load, seconds: number): Promise<Rates> {
+  const args = ["--threads", "1", "--connections", `${CONNECTIONS}`, "--duration", `${seconds}s`];
+  if (etag !== undefined) args.push("--header", `If-None-Match: ${etag}`);
+  if (bodiesPath !== undefined) args.push("--script", `${import.meta.dir}/post.lua`);
+  args.push(`${server.url}/pools`);
+  if (bodiesPath !== undefined) args.push("--", bodiesPath);
+
+  const cpuBefore = server.cpuSecs();
+  const command = pinned(LOAD_CORE, [findWrk(), ...args]);
+  const wrk = Bun.spawn(command, { stdout: "pipe", stderr: "pipe" });
+  const [output, complaint] = await Promise.all([wrk.stdout.text(), wrk.stderr.text()]);
+  const cpuSecs = server.cpuSecs() - cpuBefore;
+
+  const requests = /^\s*(\d+) requests in /m.exec(output)?.[1];
+  const perSecond = /^Requests\/sec:\s+([\d.]+)$/m.exec(output)?.[1];
+  // Errors are answered quickly, and would pass for speed.
+  if (requests === undefined || /Non-2xx|Socket errors/.test(output)) {
+    throw new BenchError(`wrk failed on ${server.url}: ${output}${complaint}`);
+  }
+  return { perCoreSecond: Number(requests) / cpuSecs, perSecond: Number(perSecond) };
+}

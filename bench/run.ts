@@ -1,0 +1,64 @@
+/**
+ * Measures the service against the least that Bun can do, prints the figures as a table and writes
+ * them to `dist/bench.json`. With an argument, only the groups whose name holds it are measured.
+ * Exits with 1 where a goal is missed or the figures can't be had.
+ */
+import { availableParallelism, loadavg } from "node:os";
+import { BenchError } from "./errors.ts";
+import { type Figure, table } from "./figure.ts";
+import { findWrk } from "./load.ts";
+import { idleMemoryFigure, poolMemoryFigure, sizeFigure } from "./memory.ts";
+import { type Programs, preparePrograms } from "./programs.ts";
+import { helpFigure, startFigure } from "./start.ts";
+import { tableFigures } from "./table.ts";
+import { getFigures, notModifiedFigure, postFigure, scaleFigure } from "./throughput.ts";
+
+type Group = (programs: Programs) => Promise<Figure | Figure[]> | Figure;
+
+const groups: Readonly<Record<string, Group>> = {
+  get: getFigures,
+  "not-modified": notModifiedFigure,
+  post: postFigure,
+  scale: scaleFigure,
+  help: helpFigure,
+  start: startFigure,
+  "idle-memory": idleMemoryFigure,
+  "pool-memory": poolMemoryFigure,
+  size: sizeFigure,
+  table: tableFigures,
+};
+
+const RESULTS = `${import.meta.dir}/../dist/bench.json`;
+
+process.exit(await main(process.argv[2] ?? ""));
+
+async function main(filter: string): Promise<number> {
+  try {
+    const chosen = Object.entries(groups).filter(([name]) => name.includes(filter));
+    if (chosen.length === 0) {
+      throw new BenchError(`nothing is called '${filter}'; there is ${Object.keys(groups)}`);
+    }
+    findWrk();
+    const [load = 0] = loadavg();
+    if (load > availableParallelism() / 2) {
+      console.error(
+        `this machine is busy (load ${load.toFixed(1)}): figures in ms will be too long`,
+      );
+    }
+    const programs = await preparePrograms();
+    const figures: Figure[] = [];
+    for (const [name, measure] of chosen) {
+      console.error(`measuring ${name} …`);
+      figures.push(...[await measure(programs)].flat());
+    }
+    console.log(table(figures));
+    const machine = `${availableParallelism()} cores, ${process.platform} ${process.arch}`;
+    const results = { at: new Date().toISOString(), bun: Bun.version, machine, load, figures };
+    await Bun.write(RESULTS, `${JSON.stringify(results, null, 2)}\n`);
+    return figures.some(({ isMet }) => isMet === false) ? 1 : 0;
+  } catch (error) {
+    if (!(error instanceof BenchError)) throw error;
+    console.error(`error: ${error.message}`);
+    return 1;
+  }
+}

@@ -1,0 +1,122 @@
+import { readFileSync } from "node:fs";
+import { BenchError } from "./errors.ts";
+import { pinned, SERVER_CORE } from "./pin.ts";
+import type { Programs } from "./programs.ts";
+
+/** How long a server may take to answer for the first time. */
+const START_MS = 10_000;
+
+/** A server in a process of its own, which ends with the scope that started it. */
+export interface Server extends AsyncDisposable {
+  readonly url: string;
+  /** From just before the process was made to its first 200. */
+  readonly startMs: number;
+  /** CPU time that it has taken, in all of its threads. */
+  cpuSecs(): number;
+  /** Its share of physical memory (PSS). */
+  memoryBytes(): number;
+}
+
+interface Options {
+  /** Whether it is going to be loaded, and so needs a core of its own. */
+  readonly ownCore: boolean;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Starts the service with leases that no run outlasts. */
+export function startService(
+  { service }: Programs,
+  options: Options & { readonly args?: readonly string[] },
+): Promise<Server> {
+  const leases = ["--lease-duration-secs", "86400", "--heartbeat-interval-secs", "3600"];
+  const args = [...leases, ...(options.args ?? [])];
+  return start((port) => [service, "--listen", `127.0.0.1:${port}`, ...args], options);
+}
+
+/** Starts the peer; `GET /pools` answers the bytes of the file. */
+export function startBare(
+  { bare }: Programs,
+  options: Options & { readonly listPath?: string },
+): Promise<Server> {
+  const list = options.listPath === undefined ? [] : [options.listPath];
+  return start((port) => [bare, `${port}`, ...list], options);
+}
+
+async function start(command: (port: number) => string[], options: Options): Promise<Server> {
+  const port = freePort();
+  const words = command(port);
+  const startedMs = performance.now();
+  const child = Bun.spawn(options.ownCore ? pinned(SERVER_CORE, words) : words, {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "inherit",
+    // A line for each new pool would bury the figures.
+    env: { ...process.env, DYN_LOG: "error", ...options.env },
+  });
+  // One that is left over would take CPU time from whatever comes next.
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
+  while (!(await isHealthy(port))) {
+    if (child.exitCode !== null) throw new BenchError(`${words[0]} does not start`);
+    if (performance.now() - startedMs > START_MS) throw new BenchError(`${words[0]} is silent`);
+  }
+  const startMs = performance.now() - startedMs;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    startMs,
+    cpuSecs: () => cpuSecs(child.pid),
+    memoryBytes: () => memoryBytes(child.pid),
+    async [Symbol.asyncDispose]() {
+      process.off("exit", kill);
+      kill();
+      await child.exited;
+    },
+  };
+}
+
+function memoryBytes(pid: number): number {
+  const kilobytes = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"));
+  return Number(kilobytes?.[1]) * 1024;
+}
+
+/** Of the process as a whole: the threads that have ended since are in it. */
+function cpuSecs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // Fields are counted from behind the name, which may hold anything: user time, then system time.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SEC;
+}
+
+/** Fixed for what Linux shows to programs. */
+const TICKS_PER_SEC = 100;
+
+/** A port that nobody serves on. */
+export function freePort(): number {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = listener;
+  listener.stop(true);
+  return port;
+}
+
+const HEALTH_REQUEST = "GET /healthz HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n";
+
+/** Asks once, over a bare socket: an HTTP client's own time would be part of every start. */
+function isHealthy(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const failed = () => resolve(false);
+  Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      open: (socket) => void socket.write(HEALTH_REQUEST),
+      data(socket, data) {
+        resolve(data.toString().startsWith("HTTP/1.1 200 "));
+        socket.end();
+      },
+      close: failed,
+      error: failed,
+      connectError: failed,
+    },
+  }).catch(failed);
+  return promise;
+}

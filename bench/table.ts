@@ -1,0 +1,138 @@
+import {
+  BatchWriteItemCommand,
+  CreateTableCommand,
+  DynamoDBClient,
+  UpdateTimeToLiveCommand,
+} from "@aws-sdk/client-dynamodb";
+import { encode, PARTITION } from "../src/registrations/dynamodb/item.ts";
+import { BenchError } from "./errors.ts";
+import { below, type Figure, figure } from "./figure.ts";
+import type { Programs } from "./programs.ts";
+import { fetchList, registrations } from "./registrations.ts";
+import { freePort, type Server, startService } from "./server.ts";
+
+const ITEMS = 10_000;
+const POLL_SECS = 2;
+const ROUNDS = 5;
+const POLLS_A_ROUND = 4;
+/** How many of the items are renewed between two rounds. */
+const RENEWED = 250;
+const REGIONS = ["us-west-2", "eu-central-1"] as const;
+const TABLE = "pools";
+const KEYS = { accessKeyId: "bench", secretAccessKey: "bench" };
+const EMULATOR = `${import.meta.dir}/../node_modules/@dynoxide/linux-x64/dynoxide`;
+
+/** A replica that polls a table of 10,000 items in an emulator, which are renewed slowly. */
+export async function tableFigures(programs: Programs): Promise<Figure[]> {
+  await using emulator = await startEmulator();
+  const { client } = emulator;
+  await createTable(client);
+  const bodies = registrations(ITEMS);
+  await renew(client, bodies);
+  await using service = await startService(programs, {
+    ownCore: false,
+    args: [
+      ...["--registration-storage", "dynamodb", "--dynamodb-table", TABLE],
+      ...["--dynamodb-region", REGIONS[0], "--dynamodb-endpoint-url", emulator.url],
+      ...["--dynamodb-poll-interval-secs", `${POLL_SECS}`],
+    ],
+    env: {
+      AWS_ACCESS_KEY_ID: KEYS.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: KEYS.secretAccessKey,
+    },
+  });
+  const listed = (await (await fetchList(service)).text()).match(/"key":/g)?.length ?? 0;
+  if (listed !== ITEMS) throw new BenchError(`${listed} of ${ITEMS} items are listed`);
+
+  const cpuMs: number[] = [];
+  const p99Ms: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    await renew(client, bodies.slice(round * RENEWED, (round + 1) * RENEWED));
+    const before = service.cpuSecs();
+    await Bun.sleep(POLLS_A_ROUND * POLL_SECS * 1000);
+    cpuMs.push(((service.cpuSecs() - before) * 1000) / POLLS_A_ROUND);
+    p99Ms.push(await listP99Ms(service));
+  }
+  return [
+    figure("a poll of 10,000 items, CPU of all threads", "ms", { service: cpuMs }),
+    figure("GET /pools while it polls, p99", "ms", { service: p99Ms }, below(10)),
+  ];
+}
+
+/** How long clients wait for the list in the worst of a hundred cases, over a few polls. */
+async function listP99Ms(service: Server): Promise<number> {
+  const endMs = performance.now() + POLLS_A_ROUND * POLL_SECS * 1000;
+  const waitsMs: number[] = [];
+  while (performance.now() < endMs) {
+    const beganMs = performance.now();
+    await (await fetchList(service, { "Accept-Encoding": "zstd" })).bytes();
+    waitsMs.push(performance.now() - beganMs);
+    await Bun.sleep(2);
+  }
+  return waitsMs.sort((a, b) => a - b)[Math.floor(waitsMs.length * 0.99)] ?? Number.NaN;
+}
+
+async function startEmulator() {
+  const port = freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const child = Bun.spawn([EMULATOR, "serve", "--port", `${port}`], {
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "ignore",
+  });
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
+  const client = new DynamoDBClient({ region: REGIONS[0], endpoint: url, credentials: KEYS });
+  return {
+    url,
+    client,
+    async [Symbol.asyncDispose]() {
+      process.off("exit", kill);
+      kill();
+      await child.exited;
+    },
+  };
+}
+
+async function createTable(client: DynamoDBClient): Promise<void> {
+  await client.send(
+    new CreateTableCommand({
+      TableName: TABLE,
+      BillingMode: "PAY_PER_REQUEST",
+      AttributeDefinitions: [
+        { AttributeName: "pk", AttributeType: "S" },
+        { AttributeName: "sk", AttributeType: "S" },
+      ],
+      KeySchema: [
+        { AttributeName: "pk", KeyType: "HASH" },
+        { AttributeName: "sk", KeyType: "RANGE" },
+      ],
+    }),
+  );
+  await client.send(
+    new UpdateTimeToLiveCommand({
+      TableName: TABLE,
+      TimeToLiveSpecification: { AttributeName: "expires_at", Enabled: true },
+    }),
+  );
+}
+
+/** What DynamoDB takes in one request. */
+const BATCH = 25;
+
+/** Writes registrations as replicas of both regions would, one after the other. */
+async function renew(client: DynamoDBClient, bodies: readonly string[]): Promise<void> {
+  const puts = bodies.map((text, index) => {
+    const { key } = JSON.parse(text);
+    const writtenIn = REGIONS[index % REGIONS.length] ?? REGIONS[0];
+    const renewal = { renewedAtMs: Date.now(), leaseSecs: 86_400, writtenIn };
+    const sk = `${key.cluster_id}/${key.namespace}/${key.dgd_name}`;
+    return {
+      PutRequest: { Item: { pk: { S: PARTITION }, sk: { S: sk }, ...encode(text, renewal) } },
+    };
+  });
+  for (let start = 0; start < puts.length; start += BATCH) {
+    const request = { RequestItems: { [TABLE]: puts.slice(start, start + BATCH) } };
+    await client.send(new BatchWriteItemCommand(request));
+  }
+}

@@ -1,0 +1,105 @@
+import { BenchError } from "./errors.ts";
+import { atLeast, type Figure, figure, type Goal } from "./figure.ts";
+import { type Load, load, type Rates } from "./load.ts";
+import { type Programs, WORK } from "./programs.ts";
+import { fetchList, register } from "./registrations.ts";
+import { alternate, median, type Rounds } from "./rounds.ts";
+import { type Server, startBare, startService } from "./server.ts";
+
+const ROUNDS: Rounds = { wanted: 7, spare: 7 };
+/** Both sides are the service, so that what is looked for is small. */
+const SCALE_ROUNDS: Rounds = { wanted: 13, spare: 13 };
+const ROUND_SECS = 1;
+/** Until both sides run as optimised code. */
+const WARM_UP_SECS = 2;
+
+const ownCore = true;
+
+/** `GET /pools`: one list of each size against the same bytes from the peer. */
+export async function getFigures(programs: Programs): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  for (const pools of [1, 1_000, 10_000]) {
+    await using service = await startService(programs, { ownCore });
+    await register(service, pools);
+    await using bare = await startBare(programs, { ownCore, listPath: await saveList(service) });
+    const name = `GET /pools, ${pools.toLocaleString("en-US")} pool${pools === 1 ? "" : "s"}`;
+    figures.push(await compare(name, { server: service }, { server: bare }, atLeast(0.85)));
+  }
+  return figures;
+}
+
+/** `GET /pools` by a client that has the list, against the peer's whole answer. */
+export async function notModifiedFigure(programs: Programs): Promise<Figure> {
+  await using service = await startService(programs, { ownCore });
+  await register(service, 1);
+  await using bare = await startBare(programs, { ownCore, listPath: await saveList(service) });
+  const etag = (await fetchList(service)).headers.get("ETag") ?? "";
+  const { status } = await fetchList(service, { "If-None-Match": etag });
+  if (status !== 304) throw new BenchError(`the current ETag is answered with ${status}`);
+  return await compare("GET /pools, 304", { server: service, etag }, { server: bare });
+}
+
+/** `POST /pools` that renews one pool, against a peer that only parses the same JSON. */
+export async function postFigure(programs: Programs): Promise<Figure> {
+  await using service = await startService(programs, { ownCore });
+  const bodiesPath = await saveBodies(await register(service, 1));
+  await using bare = await startBare(programs, { ownCore });
+  return await compare(
+    "POST /pools, unchanged",
+    { server: service, bodiesPath },
+    { server: bare, bodiesPath },
+    atLeast(0.5),
+  );
+}
+
+/** `POST /pools` that renews 10,000 pools in turn, against the service itself with 100. */
+export async function scaleFigure(programs: Programs): Promise<Figure> {
+  await using many = await startService(programs, { ownCore });
+  await using few = await startService(programs, { ownCore });
+  const manyBodies = await saveBodies(await register(many, 10_000));
+  const fewBodies = await saveBodies(await register(few, 100));
+  return await compare(
+    "POST /pools, 10,000 pools (peer: itself with 100)",
+    { server: many, bodiesPath: manyBodies },
+    { server: few, bodiesPath: fewBodies },
+    atLeast(0.9),
+    SCALE_ROUNDS,
+  );
+}
+
+async function compare(
+  name: string,
+  service: Load,
+  peer: Load,
+  goal?: Goal,
+  rounds = ROUNDS,
+): Promise<Figure> {
+  for (const side of [service, peer]) await load(side, WARM_UP_SECS);
+  const rates = await alternate(rounds, {
+    service: () => load(service, ROUND_SECS),
+    peer: () => load(peer, ROUND_SECS),
+  });
+  const samples = (unit: keyof Rates) => ({
+    service: rates.service.map((rate) => rate[unit]),
+    peer: rates.peer.map((rate) => rate[unit]),
+  });
+  const perSecond = samples("perSecond");
+  return {
+    ...figure(name, "/core s", samples("perCoreSecond"), goal),
+    perSecond: { service: median(perSecond.service), peer: median(perSecond.peer) },
+  };
+}
+
+/** Keeps bodies in a file, one a line, for the load generator to send. */
+async function saveBodies(bodies: readonly string[]): Promise<string> {
+  const path = `${WORK}/registrations-${bodies.length}.jsonl`;
+  await Bun.write(path, `${bodies.join("\n")}\n`);
+  return path;
+}
+
+/** Keeps the bytes of `GET /pools` in a file, for the peer to answer. */
+async function saveList(service: Server): Promise<string> {
+  const path = `${WORK}/pools.json`;
+  await Bun.write(path, await (await fetchList(service)).bytes());
+  return path;
+}
