@@ -96,6 +96,10 @@ export function commandLineTests(command: readonly string[]): void {
   const notPartOfThisVersion = (args: readonly string[], ...words: string[]) =>
     expectStartupError(command, { args }, "not part of this version", ...words);
 
+  /** For DynamoDB settings that are right: what is missing is the region, which the environment may give. */
+  const takenWithoutRegion = (args: readonly string[]) =>
+    expectStartupError(command, { args }, "no AWS region is set");
+
   const starts = async (args: readonly string[]) => {
     await using service = await Service.start(command, { args });
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
@@ -453,10 +457,9 @@ export function commandLineTests(command: readonly string[]): void {
     await starts(["--pool-discovery", "registrations", "--registration-storage", "memory"]);
   });
 
-  test("karmada, mcs and dynamodb are not part of this version", async () => {
+  test("karmada and mcs are not part of this version", async () => {
     await notPartOfThisVersion(["--pool-discovery", "karmada"], "karmada");
     await notPartOfThisVersion(["--pool-discovery", "mcs"], "mcs");
-    await notPartOfThisVersion(DYNAMODB, "dynamodb");
   });
 
   test("a flag under the heading of another mode is refused, whatever its value", async () => {
@@ -485,17 +488,17 @@ export function commandLineTests(command: readonly string[]): void {
   });
 
   test("a flag that was not given is never refused", async () => {
-    await forEachOf(
-      [["--pool-discovery", "mcs"], ["--pool-discovery", "karmada"], DYNAMODB],
-      (args) => notPartOfThisVersion(args),
-    );
+    await forEachOf(["mcs", "karmada"], (mode) => notPartOfThisVersion(["--pool-discovery", mode]));
+    await takenWithoutRegion(DYNAMODB);
     await starts([]);
   });
 
   test("flags where they belong are taken", async () => {
     await notPartOfThisVersion([...MCS, ...kubernetesFlags.flatMap(withValue)]);
     const rest = dynamodbFlags.filter((name) => name !== "dynamodb-table").flatMap(withValue);
-    await notPartOfThisVersion([...DYNAMODB, ...rest]);
+    const env = { AWS_EC2_METADATA_DISABLED: "true" };
+    const args = ["--listen", "127.0.0.1:0", ...DYNAMODB, ...rest];
+    await expectStartupError(command, { args, env }, "no AWS credentials");
     await notPartOfThisVersion([...MCS, ...DYNAMODB, ...rest]);
   });
 
@@ -523,7 +526,7 @@ export function commandLineTests(command: readonly string[]): void {
       await refused([...store, `--dynamodb-table=${value}`], "--dynamodb-table:");
     });
     await forEachOf(["abc", "A_b-c.9", "a".repeat(255)], (value) =>
-      notPartOfThisVersion([...store, `--dynamodb-table=${value}`]),
+      takenWithoutRegion([...store, `--dynamodb-table=${value}`]),
     );
   });
 
@@ -541,14 +544,14 @@ export function commandLineTests(command: readonly string[]): void {
       [skew]: ["--lease-duration-secs"],
     });
     const most = [`${poll}=14`, `${skew}=14`, `${grace}=86400`, "--lease-duration-secs=15"];
-    await notPartOfThisVersion([...DYNAMODB, ...most]);
-    await notPartOfThisVersion([...DYNAMODB, `${poll}=1`, `${skew}=0`, `${grace}=0`]);
+    await takenWithoutRegion([...DYNAMODB, ...most]);
+    await takenWithoutRegion([...DYNAMODB, `${poll}=1`, `${skew}=0`, `${grace}=0`]);
   });
 
   test("the limits between DynamoDB flags and the lease hold with that store", async () => {
     const short = ["--heartbeat-interval-secs=1", "--lease-duration-secs=2"];
     await refused([...DYNAMODB, ...short], "--dynamodb-poll-interval-secs", "--lease-skew-secs");
-    await notPartOfThisVersion([
+    await takenWithoutRegion([
       ...DYNAMODB,
       ...short,
       "--dynamodb-poll-interval-secs=1",
