@@ -7,6 +7,10 @@ import { registration } from "../../support/relay.ts";
 import { run, Service, temporaryFolder } from "../../support/service.ts";
 
 export function tlsTests(command: readonly string[]): void {
+  if (Bun.which("openssl") === null) {
+    console.log("skipped: the tests of TLS need the openssl command");
+    return;
+  }
   const folder = temporaryFolder();
   let files: Certificates;
   beforeAll(async () => {
