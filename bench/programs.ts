@@ -1,5 +1,6 @@
 import { copyFileSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { Glob } from "bun";
+import { buildSwitches } from "../build.ts";
 import { BenchError } from "./errors.ts";
 
 const ROOT = `${import.meta.dir}/..`;
@@ -39,20 +40,8 @@ function isStale(): boolean {
 async function compileBare(): Promise<string> {
   const outfile = `${WORK}/bare`;
   const built = await Bun.build({
+    ...buildSwitches(outfile),
     entrypoints: [`${import.meta.dir}/bare.ts`],
-    compile: {
-      outfile,
-      autoloadDotenv: false,
-      autoloadBunfig: false,
-      autoloadTsconfig: false,
-      autoloadPackageJson: false,
-    },
-    format: "esm",
-    splitting: true,
-    bytecode: true,
-    minify: { syntax: true, whitespace: true, identifiers: false },
-    sourcemap: "inline",
-    throw: false,
   });
   if (!built.success) throw new BenchError(`the peer can't be built: ${built.logs.join("; ")}`);
   return outfile;

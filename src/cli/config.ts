@@ -34,7 +34,7 @@ export interface DynamodbConfig {
  * version does not have
  */
 export function readConfig({ given, faults: ownFaults }: CommandLine): Config {
-  const get = <Name extends FlagName>(name: Name) => firstValue(given, name);
+  const get = firstValuesOf(given);
   const faults = [...ownFaults, ...misplaced(given), ...mismatched(given)];
   if (faults.length > 0) throw new ServiceError("usage", usageMessage(faults));
 
@@ -56,7 +56,7 @@ export function readConfig({ given, faults: ownFaults }: CommandLine): Config {
 }
 
 function dynamodbConfig(given: Given): DynamodbConfig {
-  const get = <Name extends FlagName>(name: Name) => firstValue(given, name);
+  const get = firstValuesOf(given);
   return {
     store: "dynamodb",
     table: required(get("dynamodb-table")),
@@ -87,6 +87,11 @@ function firstValue<Name extends FlagName>(given: Given, name: Name): Value<Name
   const { default: text, read } = flags[name];
   // A table entry's `read` and `default` belong together.
   return text === undefined ? undefined : (read(text) as Value<Name>);
+}
+
+/** {@link firstValue} of one command line. */
+function firstValuesOf(given: Given) {
+  return <Name extends FlagName>(name: Name) => firstValue(given, name);
 }
 
 /** For a flag with a default, or whose absence would have been a fault. */
@@ -122,7 +127,7 @@ function isNow({ flag }: Need, current: string): string {
 
 /** Flags that are right by themselves, but not together. */
 function mismatched(given: Given): Fault[] {
-  const get = <Name extends FlagName>(name: Name) => firstValue(given, name);
+  const get = firstValuesOf(given);
   const faults: Fault[] = [];
   const fault = (name: FlagName, reason: string) => faults.push({ subject: `--${name}`, reason });
 

@@ -4,8 +4,8 @@ import { limits } from "../runtime/limits.ts";
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * The whole body of a request that carries JSON, as text. Never holds more than the limit; what a client
- * sends beyond it is dropped as it comes.
+ * The whole body of a request that carries JSON, as text. Never holds more than the limit; what a
+ * client sends beyond it is dropped as it comes.
  *
  * @throws ServiceError `unsupported-media-type`, `too-large`, or `invalid` where it broke off or
  *   is not UTF-8

@@ -1,20 +1,20 @@
 import { type PoolKey, poolName } from "../pools/pool.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { Cooldown } from "../runtime/cooldown.ts";
 import { ServiceError } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 import type { Log } from "../runtime/log.ts";
 
 /** Keeps what a store holds within the limits. A pool's size is the bytes of its JSON. */
 export class Capacity {
-  readonly #clock: Clock;
   readonly #log: Log;
+  readonly #cooldown: Cooldown;
   #pools = 0;
   #bytes = 0;
-  #warnedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(clock: Clock, log: Log) {
-    this.#clock = clock;
     this.#log = log;
+    this.#cooldown = new Cooldown(clock);
   }
 
   /**
@@ -45,9 +45,7 @@ export class Capacity {
   }
 
   #refuse(key: PoolKey, limit: string): ServiceError {
-    const nowMs = this.#clock.monotonicMs();
-    if (nowMs - this.#warnedAtMs >= limits.warningEveryMs) {
-      this.#warnedAtMs = nowMs;
+    if (this.#cooldown.restart()) {
       this.#log.warn("registrations are refused: a limit is reached", {
         limit,
         pool: poolName(key),

@@ -1,8 +1,8 @@
 import { differences } from "../../pools/canonical.ts";
 import { poolName, type Registration, sortKey } from "../../pools/pool.ts";
 import { type Cancel, type Clock, DeadlineError, withDeadline } from "../../runtime/clock.ts";
+import { Cooldown } from "../../runtime/cooldown.ts";
 import { messageOf, ServiceError } from "../../runtime/errors.ts";
-import { limits } from "../../runtime/limits.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { RunClock } from "../../runtime/run-clock.ts";
 import { Capacity } from "../capacity.ts";
@@ -82,6 +82,8 @@ export class DynamoStore implements RegistrationStore {
   readonly #options: DynamoStoreOptions;
   readonly #disagreements: Disagreements;
   readonly #capacity: Capacity;
+  readonly #failureCooldown: Cooldown;
+  readonly #futureCooldown: Cooldown;
   readonly #pools = new Map<string, Mutable<Pool>>();
   #undecodable = new Map<string, number>();
   /** Counts answered writes and begun reads, to tell which came first. */
@@ -99,8 +101,6 @@ export class DynamoStore implements RegistrationStore {
   #inGrace = 0;
   #undecodableLive = 0;
 
-  #warnedFailureAtMs = Number.NEGATIVE_INFINITY;
-  #warnedFutureAtMs = Number.NEGATIVE_INFINITY;
   #cancelTimer: Cancel = () => {};
   #isClosed = false;
 
@@ -108,6 +108,8 @@ export class DynamoStore implements RegistrationStore {
     this.#options = options;
     this.#disagreements = new Disagreements(options.clock, options.log);
     this.#capacity = new Capacity(options.clock, options.log);
+    this.#failureCooldown = new Cooldown(options.clock);
+    this.#futureCooldown = new Cooldown(options.clock);
   }
 
   async open(): Promise<void> {
@@ -158,8 +160,9 @@ export class DynamoStore implements RegistrationStore {
       known !== undefined && differences(known.registration, registration).length === 0;
     let kept = isSame ? known.registration : registration;
     let text = isSame ? known.text : JSON.stringify(registration);
-    const bytes = Buffer.byteLength(text);
-    const refusal = this.#capacity.refusal(registration.key, known?.bytes, bytes);
+    const refusal = isSame
+      ? undefined
+      : this.#capacity.refusal(registration.key, known?.bytes, Buffer.byteLength(text));
     if (refusal !== undefined) {
       if (known === undefined) throw refusal;
       // The change can't be kept, but the pool is alive.
@@ -426,9 +429,7 @@ export class DynamoStore implements RegistrationStore {
 
   #warnFuture(future: readonly string[]): void {
     const [first] = future;
-    const nowMs = this.#options.clock.monotonicMs();
-    if (first === undefined || nowMs - this.#warnedFutureAtMs < limits.warningEveryMs) return;
-    this.#warnedFutureAtMs = nowMs;
+    if (first === undefined || !this.#futureCooldown.restart()) return;
     this.#options.log.warn(
       "pools were renewed in the future: clocks differ by more than the skew",
       {
@@ -458,9 +459,7 @@ export class DynamoStore implements RegistrationStore {
       const isThrottled = error instanceof TableError && error.fault === "throttled";
       if (isThrottled) polls = Math.min(throttledPolls * 2, THROTTLED_POLLS);
       this.#lastError = messageOf(error);
-      const nowMs = clock.monotonicMs();
-      if (nowMs - this.#warnedFailureAtMs >= limits.warningEveryMs) {
-        this.#warnedFailureAtMs = nowMs;
+      if (this.#failureCooldown.restart()) {
         log.warn("the table can't be read; the last lists are served", { reason: this.#lastError });
       }
     }
