@@ -13,12 +13,14 @@ export interface Directory {
   /** Whether the lists can be told; true from then on. */
   isReady(): boolean;
 
+  /** Starts the lease of a live pool anew; see `RegistrationStore.renew`. */
+  renew(text: string): boolean;
   /**
-   * Keeps a registration and starts its lease.
+   * Keeps a registration, which was parsed from `text`, and starts its lease.
    *
    * @throws ServiceError `unavailable` when it could not be kept
    */
-  register(registration: Registration): void | Promise<void>;
+  register(registration: Registration, text: string): void | Promise<void>;
   /** Lets go of what has ended by now, so that the log says so in time. */
   expire(): void;
   /**

@@ -11,10 +11,19 @@ interface Entry {
  * bytes as stale; they are made anew when they are next asked for, once for any number of changes.
  */
 export class Listing {
+  readonly #show: (json: string) => string;
   readonly #byId = new Map<string, Entry>();
   readonly #sorted: Entry[] = [];
   #representation: Representation | undefined;
   #complete = false;
+
+  /**
+   * `show` makes what is listed of what was put. It is called each time that the bytes are made, so
+   * that what was put may be a string that somebody else keeps, and takes no memory of its own.
+   */
+  constructor(show = (json: string) => json) {
+    this.#show = show;
+  }
 
   /** Lists a pool as `json`, in place of what was listed under its key. */
   put(key: PoolKey, json: string): void {
@@ -41,7 +50,7 @@ export class Listing {
   /** The body of `GET /pools`, the same object until its content changes. */
   representation(complete: boolean): Representation {
     if (this.#representation === undefined || this.#complete !== complete) {
-      const pools = this.#sorted.map((entry) => entry.json).join(",");
+      const pools = this.#sorted.map((entry) => this.#show(entry.json)).join(",");
       this.#representation = new Representation(`{"pools":[${pools}],"complete":${complete}}`);
       this.#complete = complete;
     }

@@ -1,4 +1,4 @@
-import type { PoolKey, Registration } from "../pools/pool.ts";
+import type { Registration } from "../pools/pool.ts";
 import type { LivePools, RegistrationStore } from "../registrations/store.ts";
 import { ServiceError } from "../runtime/errors.ts";
 import type { Directory } from "./directory.ts";
@@ -8,14 +8,14 @@ import { type Router, routersRepresentation } from "./routers.ts";
 
 /** Lists every live registration, and the routers that were given: registrations mode. */
 export class RegisteredDirectory implements Directory {
-  readonly #listing = new Listing();
+  readonly #listing = new Listing(poolJson);
   readonly #store: RegistrationStore;
   readonly #routers: Representation;
 
   constructor(openStore: (livePools: LivePools) => RegistrationStore, routers: readonly Router[]) {
     this.#store = openStore({
-      put: (key, registration) => this.#listing.put(key, poolJson(registration)),
-      remove: (key: PoolKey) => this.#listing.remove(key),
+      put: ({ key }, json) => this.#listing.put(key, json),
+      remove: (key) => this.#listing.remove(key),
     });
     this.#routers = routersRepresentation(routers);
   }
@@ -32,8 +32,12 @@ export class RegisteredDirectory implements Directory {
     return this.#store.unreadyReason() === undefined;
   }
 
-  register(registration: Registration): void | Promise<void> {
-    return this.#store.register(registration);
+  renew(text: string): boolean {
+    return this.#store.renew(text);
+  }
+
+  register(registration: Registration, text: string): void | Promise<void> {
+    return this.#store.register(registration, text);
   }
 
   expire(): void {
@@ -52,7 +56,7 @@ export class RegisteredDirectory implements Directory {
   }
 }
 
-/** A pool as `GET /pools` shows it. */
-function poolJson(registration: Registration): string {
-  return JSON.stringify({ ...registration, relay_identities: [] });
+/** A pool as `GET /pools` shows it, of its registration. */
+function poolJson(registration: string): string {
+  return `${registration.slice(0, -1)},"relay_identities":[]}`;
 }

@@ -1,7 +1,4 @@
 import type { Directory } from "../directory/directory.ts";
-import type { Registration } from "../pools/pool.ts";
-import { RecentTexts } from "../pools/recent-texts.ts";
-import { limits } from "../runtime/limits.ts";
 import { readJsonBody } from "./body.ts";
 import { listResponse, refusal } from "./respond.ts";
 
@@ -18,6 +15,8 @@ export interface RoutesOptions {
   readonly isStopping: () => boolean;
 }
 
+const JSON_HEADERS = new Headers({ "Content-Type": "application/json" });
+
 /** What the service answers on each path. */
 export function createRoutes(options: RoutesOptions): Routes {
   const { directory } = options;
@@ -25,13 +24,17 @@ export function createRoutes(options: RoutesOptions): Routes {
     heartbeat_interval_s: options.heartbeatIntervalSecs,
     lease_duration_s: options.leaseDurationSecs,
   });
-  const parse = registrationParser();
   return {
     "/pools": byMethod({
       GET: (request) => listResponse(request, directory.pools()),
       async POST(request) {
-        await directory.register(await parse(await readJsonBody(request)));
-        return new Response(registered, { headers: { "Content-Type": "application/json" } });
+        const text = await readJsonBody(request);
+        if (!directory.renew(text)) {
+          // Loaded with the first heartbeat, for it is most of what a start would cost.
+          const { parseRegistration } = await import("../pools/schema.ts");
+          await directory.register(parseRegistration(text), text);
+        }
+        return new Response(registered, { headers: JSON_HEADERS });
       },
     }),
     "/routers": byMethod({
@@ -43,23 +46,6 @@ export function createRoutes(options: RoutesOptions): Routes {
         return new Response(null, { status: isHealthy ? 200 : 503 });
       },
     }),
-  };
-}
-
-/**
- * What makes a registration of a body's text. Relays send the same text again and again, and the
- * same text says the same, so what was found valid is remembered. The schema is loaded with the
- * first heartbeat, for it is most of what a start would cost.
- */
-function registrationParser(): (text: string) => Promise<Registration> {
-  const parsed = new RecentTexts<Registration>(limits.parsedChars);
-  return async (text) => {
-    const known = parsed.get(text);
-    if (known !== undefined) return known;
-    const { parseRegistration } = await import("../pools/schema.ts");
-    const registration = parseRegistration(text);
-    parsed.set(text, registration);
-    return registration;
   };
 }
 

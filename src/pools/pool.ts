@@ -29,6 +29,12 @@ export interface Registration {
   readonly capacity: readonly Capacity[];
 }
 
+/** A registration as JSON. Where it was parsed from just that text, the very same string. */
+export function registrationJson(registration: Registration, text: string): string {
+  const json = JSON.stringify(registration);
+  return json === text ? text : json;
+}
+
 /** A pool's name for people, as logs and messages show it. */
 export function poolName(key: PoolKey): string {
   return `${key.cluster_id}/${key.namespace}/${key.dgd_name}`;

@@ -1,20 +1,28 @@
 import { differences } from "../pools/canonical.ts";
-import { poolName, type Registration, sortKey } from "../pools/pool.ts";
+import { poolName, type Registration, registrationJson, sortKey } from "../pools/pool.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { RunClock } from "../runtime/run-clock.ts";
 import { Capacity } from "./capacity.ts";
 import { Disagreements } from "./disagreements.ts";
+import { RenewalOrder } from "./renewal-order.ts";
 import type { LivePools, RegistrationStore } from "./store.ts";
 
-/** A live pool, and its place in the order of renewal. */
+/**
+ * A text is remembered where it is at most so many times as long as the registration's own JSON, so
+ * that what bounds the registrations bounds the texts.
+ */
+const MOST_TEXT = 2;
+
+/** A live pool. */
 interface Lease {
+  /** In the order of renewal. */
+  readonly place: number;
   readonly id: string;
-  registration: Registration;
-  bytes: number;
-  renewedAtMs: number;
-  older: Lease | undefined;
-  newer: Lease | undefined;
+  /** What it was last registered with, as it was sent; undefined where that is not remembered. */
+  text: string | undefined;
+  /** The registration as JSON: a fraction of the memory that the object takes. */
+  json: string;
 }
 
 export interface MemoryStoreOptions {
@@ -29,7 +37,7 @@ export interface MemoryStoreOptions {
  * Keeps registrations in this process; a restart loses them.
  *
  * All leases last equally long, so the order in which they were renewed is the order in which they
- * end. A list in that order makes a renewal and the search for ended leases O(1).
+ * end: a renewal and the search for ended leases are O(1).
  */
 export class MemoryStore implements RegistrationStore {
   readonly #leaseMs: number;
@@ -38,9 +46,11 @@ export class MemoryStore implements RegistrationStore {
   readonly #log: Log;
   readonly #disagreements: Disagreements;
   readonly #capacity: Capacity;
-  readonly #leases = new Map<string, Lease>();
-  #oldest: Lease | undefined;
-  #newest: Lease | undefined;
+  readonly #order = new RenewalOrder();
+  readonly #byPlace: (Lease | undefined)[] = [];
+  readonly #byId = new Map<string, Lease>();
+  /** The places of leases, by what they were last registered with. */
+  readonly #placeByText = new Map<string, number>();
 
   constructor(options: MemoryStoreOptions) {
     this.#leaseMs = options.leaseSecs * 1000;
@@ -57,20 +67,27 @@ export class MemoryStore implements RegistrationStore {
 
   unreadyReason(): undefined {}
 
-  register(registration: Registration): void {
+  renew(text: string): boolean {
+    const nowMs = this.#expire();
+    const place = this.#placeByText.get(text);
+    if (place === undefined) return false;
+    this.#order.renew(place, nowMs);
+    return true;
+  }
+
+  register(registration: Registration, text: string): void {
     const nowMs = this.#expire();
     const id = sortKey(registration.key);
-    const lease = this.#leases.get(id);
+    const lease = this.#byId.get(id);
     if (lease === undefined) {
-      this.#add(id, registration, nowMs);
+      this.#add(id, registration, text, nowMs);
       return;
     }
     // Whether or not its change can be kept, the pool is alive.
-    lease.renewedAtMs = nowMs;
-    this.#unlink(lease);
-    this.#append(lease);
-    const fields = differences(lease.registration, registration);
-    if (fields.length > 0) this.#replace(lease, registration, fields);
+    this.#order.renew(lease.place, nowMs);
+    const fields = differences(parsed(lease.json), registration);
+    if (fields.length > 0) this.#replace(lease, registration, text, fields);
+    this.#remember(lease, text);
   }
 
   expire(): void {
@@ -91,64 +108,73 @@ export class MemoryStore implements RegistrationStore {
   /** Returns the time that it went by. */
   #expire(): number {
     const nowMs = this.#runClock.nowMs();
-    while (this.#oldest !== undefined && this.#hasEnded(this.#oldest.renewedAtMs, nowMs)) {
-      const lease = this.#oldest;
-      this.#unlink(lease);
-      this.#leases.delete(lease.id);
-      this.#capacity.release(lease.bytes);
-      this.#livePools.remove(lease.registration.key);
-      this.#log.info("pool expired", { pool: poolName(lease.registration.key) });
+    for (;;) {
+      const place = this.#order.oldest();
+      if (place === undefined || !this.#hasEnded(this.#order.renewedAtMs(place), nowMs)) break;
+      this.#remove(place);
     }
     return nowMs;
   }
 
-  #add(id: string, registration: Registration, nowMs: number): void {
-    const bytes = sizeOf(registration);
+  #add(id: string, registration: Registration, text: string, nowMs: number): void {
+    const json = registrationJson(registration, text);
+    const bytes = Buffer.byteLength(json);
     const refusal = this.#capacity.refusal(registration.key, undefined, bytes);
     if (refusal !== undefined) throw refusal;
     this.#capacity.hold(undefined, bytes);
-    const lease: Lease = {
-      id,
-      registration,
-      bytes,
-      renewedAtMs: nowMs,
-      older: undefined,
-      newer: undefined,
-    };
-    this.#leases.set(id, lease);
-    this.#append(lease);
-    this.#livePools.put(registration.key, registration);
+    const lease: Lease = { place: this.#order.add(nowMs), id, text: undefined, json };
+    this.#byPlace[lease.place] = lease;
+    this.#byId.set(id, lease);
+    this.#remember(lease, text);
+    this.#livePools.put(registration, json);
     this.#log.info("pool added", { pool: poolName(registration.key) });
   }
 
-  #replace(lease: Lease, registration: Registration, fields: readonly string[]): void {
-    const bytes = sizeOf(registration);
-    const refusal = this.#capacity.refusal(registration.key, lease.bytes, bytes);
+  #remove(place: number): void {
+    this.#order.remove(place);
+    const lease = this.#byPlace[place];
+    if (lease === undefined) return;
+    this.#byPlace[place] = undefined;
+    this.#byId.delete(lease.id);
+    this.#forget(lease);
+    this.#capacity.release(Buffer.byteLength(lease.json));
+    const { key } = parsed(lease.json);
+    this.#livePools.remove(key);
+    this.#log.info("pool expired", { pool: poolName(key) });
+  }
+
+  #replace(
+    lease: Lease,
+    registration: Registration,
+    text: string,
+    fields: readonly string[],
+  ): void {
+    const json = registrationJson(registration, text);
+    const [bytesBefore, bytes] = [Buffer.byteLength(lease.json), Buffer.byteLength(json)];
+    const refusal = this.#capacity.refusal(registration.key, bytesBefore, bytes);
     if (refusal !== undefined) throw refusal;
-    this.#capacity.hold(lease.bytes, bytes);
-    lease.bytes = bytes;
-    lease.registration = registration;
-    this.#livePools.put(registration.key, registration);
+    this.#capacity.hold(bytesBefore, bytes);
+    lease.json = json;
+    this.#livePools.put(registration, json);
     this.#disagreements.note(registration.key, fields);
   }
 
-  #append(lease: Lease): void {
-    lease.older = this.#newest;
-    lease.newer = undefined;
-    if (this.#newest === undefined) this.#oldest = lease;
-    else this.#newest.newer = lease;
-    this.#newest = lease;
+  /** Remembers what a lease was registered with, unless white space is the most of it. */
+  #remember(lease: Lease, text: string): void {
+    this.#forget(lease);
+    if (text.length > MOST_TEXT * lease.json.length) return;
+    lease.text = text;
+    this.#placeByText.set(text, lease.place);
   }
 
-  #unlink(lease: Lease): void {
-    if (lease.older === undefined) this.#oldest = lease.newer;
-    else lease.older.newer = lease.newer;
-    if (lease.newer === undefined) this.#newest = lease.older;
-    else lease.newer.older = lease.older;
+  #forget(lease: Lease): void {
+    if (lease.text !== undefined) this.#placeByText.delete(lease.text);
+    lease.text = undefined;
   }
 }
 
-/** What a registration takes, as the bytes of its JSON. */
-function sizeOf(registration: Registration): number {
-  return Buffer.byteLength(JSON.stringify(registration));
+/** The registration of a lease. */
+function parsed(json: string): Registration {
+  // It was written by `JSON.stringify` of one.
+  return JSON.parse(json) as Registration;
 }

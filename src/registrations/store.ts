@@ -5,8 +5,11 @@ import type { PoolKey, Registration } from "../pools/pool.ts";
  * quick and must not call the store.
  */
 export interface LivePools {
-  /** A pool became live, or its registration changed. Not called for a renewal. */
-  put(key: PoolKey, registration: Registration): void;
+  /**
+   * A pool became live, or its registration changed. Not called for a renewal. `json` is the
+   * registration's: a string that the store keeps anyway, to be shared by whoever needs one.
+   */
+  put(registration: Registration, json: string): void;
   /** A pool's lease ended. */
   remove(key: PoolKey): void;
 }
@@ -23,8 +26,14 @@ export interface RegistrationStore {
   open(): Promise<void>;
 
   /**
+   * Starts a lease anew where `text` is, to the letter, what a live pool was last registered with.
+   * Then nothing else has to be done, and it need not be parsed. A store may forget texts.
+   */
+  renew(text: string): boolean;
+
+  /**
    * Keeps a registration in place of the one with the same key, whoever sent that, and starts its
-   * lease anew. When this returns, or resolves, the pool is live.
+   * lease anew. When this returns, or resolves, the pool is live. `text` is what it was parsed from.
    *
    * The pool stays live for at least the lease from now on: time in which this process can't run is
    * left out. A registration that is the same as the live one (see `differences`) changes nothing
@@ -33,7 +42,7 @@ export interface RegistrationStore {
    * @throws ServiceError `unavailable` when it could not be kept. Then a pool that was live stays as
    *   it was; where only the change could not be kept, its lease starts anew all the same
    */
-  register(registration: Registration): void | Promise<void>;
+  register(registration: Registration, text: string): void | Promise<void>;
 
   /**
    * Brings the live pools up to this moment. To be called before they are read: a pool is never

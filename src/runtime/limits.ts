@@ -31,8 +31,6 @@ export const limits = {
   idleSecs: 13,
   /** How long running requests may go on after SIGTERM. */
   drainMs: 10_000,
-  /** Most UTF-16 code units of request bodies that are remembered with what they said. */
-  parsedChars: 32 * 1024 * 1024,
   /** Bodies of this size and less are sent as they are: compressing them saves no packet. */
   uncompressedBytes: 1024,
   /** How often the process looks whether it has been running. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { type PoolKey, poolName, type Registration } from "../../src/pools/pool.ts";
 import type { LivePools, RegistrationStore } from "../../src/registrations/store.ts";
-import { makeKey, makeRegistration } from "../support/pools.ts";
+import { makeKey, makeRegistration, send } from "../support/pools.ts";
 
 /** A store with a lease of 15 s, at its start, and what a test needs to see of it. */
 export interface StoreUnderTest {
@@ -24,8 +24,9 @@ class Seen implements LivePools {
   readonly pools = new Map<string, Registration>();
   changes = 0;
 
-  put(key: PoolKey, registration: Registration): void {
-    this.pools.set(poolName(key), registration);
+  put(registration: Registration, json: string): void {
+    expect(json).toBe(JSON.stringify(registration));
+    this.pools.set(poolName(registration.key), registration);
     this.changes += 1;
   }
 
@@ -56,14 +57,14 @@ export function describeStore(
   describe(`${name}: a registration`, () => {
     test("makes its pool live at once", async () => {
       const { store, live, seen } = await setUp();
-      await store.register(a);
+      await send(store, a);
       expect(seen.pools.get(nameOfA)).toEqual(a);
       expect(live()).toEqual([nameOfA]);
     });
 
     test("lasts its lease to the millisecond, and no longer", async () => {
       const { store, live, advance } = await setUp();
-      await store.register(a);
+      await send(store, a);
       await advance(LEASE_MS);
       expect(live()).toEqual([nameOfA]);
       await advance(1);
@@ -72,10 +73,10 @@ export function describeStore(
 
     test("starts its lease anew each time it is sent, and touches no other pool", async () => {
       const { store, live, advance, seen } = await setUp();
-      await store.register(a);
-      await store.register(b);
+      await send(store, a);
+      await send(store, b);
       await advance(LEASE_MS - 1);
-      await store.register(a);
+      await send(store, a);
       await advance(2);
       expect(live()).toEqual([nameOfA]);
       await advance(LEASE_MS - 2);
@@ -87,9 +88,9 @@ export function describeStore(
 
     test("that comes again after its lease is a new pool", async () => {
       const { store, live, advance } = await setUp();
-      await store.register(a);
+      await send(store, a);
       await advance(LEASE_MS + 1);
-      await store.register(a);
+      await send(store, a);
       expect(live()).toEqual([nameOfA]);
       await advance(LEASE_MS);
       expect(live()).toEqual([nameOfA]);
@@ -98,9 +99,9 @@ export function describeStore(
     test("that is the same changes nothing but the lease, and the first order stays", async () => {
       const { store, seen, warnings } = await setUp();
       const first = makeRegistration({ capabilities: ["x", "y", "x"] });
-      await store.register(first);
-      await store.register(structuredClone(first));
-      await store.register({ ...first, capabilities: ["y", "x", "x"] });
+      await send(store, first);
+      await send(store, structuredClone(first));
+      await send(store, { ...first, capabilities: ["y", "x", "x"] });
       expect([...seen.pools.values()]).toEqual([first]);
       expect(seen.changes).toBe(1);
       expect(warnings()).toEqual([]);
@@ -108,10 +109,10 @@ export function describeStore(
 
     test("that differs replaces the one before, whoever sent that", async () => {
       const { store, seen } = await setUp();
-      await store.register(a);
-      await store.register({ ...a, model: "other" });
+      await send(store, a);
+      await send(store, { ...a, model: "other" });
       expect(seen.pools.get(nameOfA)?.model).toBe("other");
-      await store.register(a);
+      await send(store, a);
       expect(seen.pools.get(nameOfA)).toEqual(a);
     });
   });
@@ -119,8 +120,8 @@ export function describeStore(
   describe(`${name}: a disagreement`, () => {
     test("is a warning that names the pool and the fields", async () => {
       const { store, warnings } = await setUp();
-      await store.register(a);
-      await store.register({ ...a, model: "other", capabilities: [] });
+      await send(store, a);
+      await send(store, { ...a, model: "other", capabilities: [] });
       expect(warnings()).toEqual([
         `a registration replaced one that differs pool=${nameOfA} fields=model,capabilities count=1`,
       ]);
@@ -128,12 +129,12 @@ export function describeStore(
 
     test("is warned of at most once a minute a pool, with the count since the last", async () => {
       const { store, warnings, advance } = await setUp();
-      await store.register(a);
-      await store.register(b);
+      await send(store, a);
+      await send(store, b);
       // Two relays that disagree, for two minutes and a half.
       for (let round = 0; round < 30; round += 1) {
-        await store.register({ ...a, model: `model-${round}` });
-        await store.register(b);
+        await send(store, { ...a, model: `model-${round}` });
+        await send(store, b);
         await advance(5000);
       }
       const counts = warnings().map((warning) => Number(/count=(\d+)/.exec(warning)?.[1]));
@@ -143,10 +144,10 @@ export function describeStore(
 
     test("of one pool does not hide that of another", async () => {
       const { store, warnings } = await setUp();
-      await store.register(a);
-      await store.register(b);
-      await store.register({ ...a, model: "other" });
-      await store.register({ ...b, model: "other" });
+      await send(store, a);
+      await send(store, b);
+      await send(store, { ...a, model: "other" });
+      await send(store, { ...b, model: "other" });
       expect(warnings()).toHaveLength(2);
     });
   });
@@ -155,14 +156,14 @@ export function describeStore(
     for (const first of ["a timer", "a request"]) {
       test(`is held against no pool when ${first} runs first`, async () => {
         const { store, live, advance, pause, wake } = await setUp();
-        await store.register(a);
+        await send(store, a);
         await advance(LEASE_MS - 1000);
         pause(3 * LEASE_MS);
         if (first === "a timer") wake();
         expect(live()).toEqual([nameOfA]);
         wake();
         expect(live()).toEqual([nameOfA]);
-        await store.register(a);
+        await send(store, a);
         await advance(LEASE_MS);
         expect(live()).toEqual([nameOfA]);
       });
@@ -186,7 +187,7 @@ export function describeStore(
     test("is complete once one lease has passed since the start", async () => {
       const { store, advance } = await setUp();
       expect(store.isComplete()).toBe(false);
-      await store.register(a);
+      await send(store, a);
       await advance(LEASE_MS);
       expect(store.isComplete()).toBe(false);
       await advance(1);

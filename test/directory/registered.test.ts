@@ -4,7 +4,7 @@ import type { Router } from "../../src/directory/routers.ts";
 import { MemoryStore } from "../../src/registrations/memory.ts";
 import { RunClock } from "../../src/runtime/run-clock.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { makeKey, makeRegistration } from "../support/pools.ts";
+import { makeKey, makeRegistration, send } from "../support/pools.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
 function setUp(routers: readonly Router[] = []) {
@@ -27,7 +27,7 @@ function setUp(routers: readonly Router[] = []) {
 
 test("a pool is listed with the fields and their order of the reference", async () => {
   const { directory, pools } = setUp();
-  await directory.register(makeRegistration());
+  await send(directory, makeRegistration());
   expect(pools()).toBe(
     '{"pools":[{"key":{"cluster_id":"aws-west","namespace":"dynamo","dgd_name":"mocker-west-1"},' +
       '"location":{"region":"us-west-2","availability_zone":null,"datacenter":null},' +
@@ -39,18 +39,18 @@ test("a pool is listed with the fields and their order of the reference", async 
 
 test("a heartbeat that changes nothing gives the very same bytes", async () => {
   const { directory, clock } = setUp();
-  await directory.register(makeRegistration());
+  await send(directory, makeRegistration());
   clock.advance(15_001);
-  await directory.register(makeRegistration());
+  await send(directory, makeRegistration());
   const before = directory.pools();
   clock.advance(5000);
-  await directory.register(makeRegistration());
+  await send(directory, makeRegistration());
   expect(directory.pools()).toBe(before);
 });
 
 test("a pool leaves the list at the moment its lease ends, not at the next beat", async () => {
   const { directory, clock, pools } = setUp();
-  await directory.register(makeRegistration({ key: makeKey("a") }));
+  await send(directory, makeRegistration({ key: makeKey("a") }));
   clock.advance(15_000);
   expect(pools()).toContain('"dgd_name":"a"');
   clock.pause(1);

@@ -58,6 +58,7 @@ test("a path that takes other methods names them all, and any other path is not 
     directory: {
       open: async () => {},
       isReady: () => true,
+      renew: () => false,
       register() {},
       expire() {},
       pools: () => list,

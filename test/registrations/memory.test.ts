@@ -9,7 +9,7 @@ import { RunClock } from "../../src/runtime/run-clock.ts";
 import { describeStore, LEASE_SECS } from "../conformance/store.ts";
 import { anyKey } from "../support/arbitraries.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { makeKey, makeRegistration } from "../support/pools.ts";
+import { makeKey, makeRegistration, send } from "../support/pools.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
 function open(livePools: LivePools) {
@@ -41,7 +41,7 @@ describeStore("memory store", open);
 test("the log tells of pools that are added and expire, never of a heartbeat", () => {
   const { store, lines, advance } = open(ignored);
   for (let round = 0; round < 5; round += 1) {
-    store.register(makeRegistration());
+    send(store, makeRegistration());
     advance(5000);
   }
   expect(lines).toEqual([
@@ -61,7 +61,7 @@ test("a pause makes every lease longer, to the millisecond", () => {
     put: () => (live += 1),
     remove: () => (live -= 1),
   });
-  store.register(makeRegistration());
+  send(store, makeRegistration());
   advance(5000);
   pause(60_000);
   wake();
@@ -85,7 +85,7 @@ test("it lists what a simple model lists, whatever happens in whatever order", (
       (keys, actions) => {
         const live = new Set<string>();
         const { store, advance, pause, wake } = open({
-          put: (key) => live.add(poolName(key)),
+          put: ({ key }) => live.add(poolName(key)),
           remove: (key) => live.delete(poolName(key)),
         });
         // How long each pool still has, by a clock that pauses don't move.
@@ -93,7 +93,7 @@ test("it lists what a simple model lists, whatever happens in whatever order", (
         for (const step of actions) {
           if (step.kind === "register") {
             const key = keys[step.key] ?? makeKey("never");
-            store.register(makeRegistration({ key }));
+            send(store, makeRegistration({ key }));
             leftMs.set(poolName(key), LEASE_SECS * 1000);
           } else if (step.kind === "advance") {
             // On the beat, so that the model need not know how long ago the last one was.
@@ -119,15 +119,15 @@ test("above the limit of live pools a new one is refused, renewals go on, and on
   let live = 0;
   const { store, lines } = open({ put: () => (live += 1), remove: () => (live -= 1) });
   for (let i = 0; i < limits.livePools; i += 1) {
-    store.register(makeRegistration({ key: makeKey(`pool-${i}`) }));
+    send(store, makeRegistration({ key: makeKey(`pool-${i}`) }));
   }
   expect(live).toBe(limits.livePools);
-  const over = () => store.register(makeRegistration({ key: makeKey("one more") }));
+  const over = () => send(store, makeRegistration({ key: makeKey("one more") }));
   expect(over).toThrow(
     new ServiceError("unavailable", "the service holds its limit of 100000 live pools"),
   );
   expect(over).toThrow(ServiceError);
-  store.register(makeRegistration({ key: makeKey("pool-0") }));
+  send(store, makeRegistration({ key: makeKey("pool-0") }));
   expect(live).toBe(limits.livePools);
   expect(lines.filter(({ level }) => level === "warn")).toEqual([
     {
@@ -145,16 +145,16 @@ test("memory stays bounded when registrations are large, and room comes back whe
   const size = 1024 * 1024;
   let kept = 0;
   expect(() => {
-    for (; kept < 1000; kept += 1) store.register(large(kept, size));
+    for (; kept < 1000; kept += 1) send(store, large(kept, size));
   }).toThrow("the service holds its limit of 67108864 bytes of registrations");
   expect(kept).toBe(63);
   // A pool that is there may renew and shrink, but not grow beyond the limit.
-  store.register(large(0, size));
-  expect(() => store.register(large(0, 2 * size))).toThrow(ServiceError);
-  store.register(large(0, 10));
-  store.register(large(kept, size));
+  send(store, large(0, size));
+  expect(() => send(store, large(0, 2 * size))).toThrow(ServiceError);
+  send(store, large(0, 10));
+  send(store, large(kept, size));
   advance(LEASE_SECS * 1000 + 1);
-  for (let i = 0; i < kept; i += 1) store.register(large(i, size));
+  for (let i = 0; i < kept; i += 1) send(store, large(i, size));
 });
 
 test("a live pool whose change finds no room stays listed as it was", () => {
@@ -162,12 +162,50 @@ test("a live pool whose change finds no room stays listed as it was", () => {
   const { store, advance } = open({ put: () => (live += 1), remove: () => (live -= 1) });
   const size = limits.registrationBytes / 2;
   const pool = (name: string, model: string) => makeRegistration({ key: makeKey(name), model });
-  store.register(pool("large", "m".repeat(size)));
-  store.register(pool("small", "m"));
+  send(store, pool("large", "m".repeat(size)));
+  send(store, pool("small", "m"));
   for (let round = 0; round < 5; round += 1) {
     advance(10_000);
-    store.register(pool("large", "m".repeat(size)));
-    expect(() => store.register(pool("small", "n".repeat(size)))).toThrow(ServiceError);
+    send(store, pool("large", "m".repeat(size)));
+    expect(() => send(store, pool("small", "n".repeat(size)))).toThrow(ServiceError);
   }
   expect(live).toBe(2);
+});
+
+test("a pool is renewed by the text that it was last registered with, and by no other", () => {
+  const { store, advance } = open(ignored);
+  const first = makeRegistration();
+  const second = makeRegistration({ model: "other" });
+  const [firstText, secondText] = [JSON.stringify(first), JSON.stringify(second)];
+  expect(store.renew(firstText)).toBe(false);
+  store.register(first, firstText);
+  expect(store.renew(firstText)).toBe(true);
+  expect(store.renew(` ${firstText}`)).toBe(false);
+  store.register(second, secondText);
+  expect(store.renew(firstText)).toBe(false);
+  expect(store.renew(secondText)).toBe(true);
+  advance(LEASE_SECS * 1000 + 1);
+  expect(store.renew(secondText)).toBe(false);
+});
+
+test("a change that finds no room is not renewed by its text", () => {
+  const { store } = open(ignored);
+  const pool = (model: string) => makeRegistration({ model });
+  send(store, pool("m"));
+  const large = pool("m".repeat(limits.registrationBytes));
+  for (let round = 0; round < 2; round += 1) {
+    expect(() => send(store, large)).toThrow(ServiceError);
+    expect(store.renew(JSON.stringify(pool("m")))).toBe(true);
+  }
+});
+
+test("texts that are mostly white space are not remembered, so that they take no memory", () => {
+  const { store } = open(ignored);
+  const text = JSON.stringify(makeRegistration());
+  const padded = text + " ".repeat(text.length);
+  store.register(makeRegistration(), padded);
+  expect(store.renew(padded)).toBe(true);
+  store.register(makeRegistration(), `${padded} `);
+  expect(store.renew(`${padded} `)).toBe(false);
+  expect(store.renew(padded)).toBe(false);
 });

@@ -1,4 +1,5 @@
 import type { PoolKey, Registration } from "../../src/pools/pool.ts";
+import type { RegistrationStore } from "../../src/registrations/store.ts";
 
 /** The registration of the reference's example, with what is given in place of its own. */
 export function makeRegistration(overrides: Partial<Registration> = {}): Registration {
@@ -15,4 +16,13 @@ export function makeRegistration(overrides: Partial<Registration> = {}): Registr
 
 export function makeKey(dgdName: string, overrides: Partial<PoolKey> = {}): PoolKey {
   return { cluster_id: "aws-west", namespace: "dynamo", dgd_name: dgdName, ...overrides };
+}
+
+/** Registers a pool as the service does it: what is known to the letter is only renewed. */
+export function send(
+  store: Pick<RegistrationStore, "register" | "renew">,
+  registration: Registration,
+): void | Promise<void> {
+  const text = JSON.stringify(registration);
+  return store.renew(text) ? undefined : store.register(registration, text);
 }

@@ -1,5 +1,5 @@
 import { differences } from "../../pools/canonical.ts";
-import { poolName, type Registration, sortKey } from "../../pools/pool.ts";
+import { poolName, type Registration, registrationJson, sortKey } from "../../pools/pool.ts";
 import { type Cancel, type Clock, DeadlineError, withDeadline } from "../../runtime/clock.ts";
 import { Cooldown } from "../../runtime/cooldown.ts";
 import { messageOf, ServiceError } from "../../runtime/errors.ts";
@@ -152,6 +152,11 @@ export class DynamoStore implements RegistrationStore {
     return `the table has not been read yet${reason}`;
   }
 
+  /** Each renewal has to be written, and what that costs leaves parsing out of account. */
+  renew(): boolean {
+    return false;
+  }
+
   async register(registration: Registration): Promise<void> {
     const { table, clock, heartbeatIntervalSecs, leaseSecs, region } = this.#options;
     const id = sortKey(registration.key);
@@ -293,10 +298,14 @@ export class DynamoStore implements RegistrationStore {
   #list(pool: Mutable<Pool>): void {
     if (pool.isListed) return;
     pool.isListed = true;
-    this.#options.livePools.put(pool.registration.key, pool.registration);
+    this.#announce(pool);
     // The first read may find thousands that others wrote.
     const level = this.#readAtMs === undefined && pool.writtenAt === 0 ? "debug" : "info";
     this.#options.log[level]("pool added", { pool: poolName(pool.registration.key) });
+  }
+
+  #announce({ registration, text }: Pool): void {
+    this.#options.livePools.put(registration, registrationJson(registration, text));
   }
 
   #unlist(pool: Mutable<Pool>): void {
@@ -332,7 +341,7 @@ export class DynamoStore implements RegistrationStore {
     pool.registration = registration;
     pool.text = text;
     pool.bytes = bytes;
-    if (pool.isListed) this.#options.livePools.put(registration.key, registration);
+    if (pool.isListed) this.#announce(pool);
     return pool;
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, spyOn, test } from "bun:test";
-import { type PoolKey, poolName, type Registration, sortKey } from "../../../src/pools/pool.ts";
+import { poolName, type Registration, sortKey } from "../../../src/pools/pool.ts";
 import { encode, type Item } from "../../../src/registrations/dynamodb/item.ts";
 import { DynamoStore, type DynamoStoreOptions } from "../../../src/registrations/dynamodb/store.ts";
 import { TableError } from "../../../src/registrations/dynamodb/table.ts";
@@ -35,8 +35,8 @@ function make(setting: Setting = {}) {
   const pools = new Map<string, Registration>();
   let changes = 0;
   const livePools: LivePools = {
-    put(key: PoolKey, registration) {
-      pools.set(poolName(key), registration);
+    put(registration) {
+      pools.set(poolName(registration.key), registration);
       changes += 1;
     },
     remove(key) {
