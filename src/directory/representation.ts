@@ -8,6 +8,8 @@ export class Representation {
   /** Names the content: equal for equal bodies, on every replica. */
   readonly hash: string;
   readonly bytes: Uint8Array<ArrayBuffer>;
+  /** The strong ETag of the body in each coding (RFC 9110, section 8.8.3). */
+  readonly etags: Readonly<Record<Coding, string>>;
   #gzip: Uint8Array<ArrayBuffer> | undefined;
   #zstd: Uint8Array<ArrayBuffer> | undefined;
 
@@ -15,6 +17,11 @@ export class Representation {
     this.bytes = ENCODER.encode(body);
     // 128 bits of it: no two bodies are ever met by chance, and the header stays short.
     this.hash = Bun.SHA256.hash(this.bytes, "hex").slice(0, 32);
+    this.etags = {
+      identity: `"${this.hash}"`,
+      gzip: `"${this.hash}-gzip"`,
+      zstd: `"${this.hash}-zstd"`,
+    };
   }
 
   /** The body in `coding`, made when it is first asked for. */
@@ -30,10 +37,5 @@ export class Representation {
         this.#zstd ??= new Uint8Array(Bun.zstdCompressSync(this.bytes, { level: 1 }));
         return this.#zstd;
     }
-  }
-
-  /** The strong ETag of the body in `coding` (RFC 9110, section 8.8.3). */
-  etag(coding: Coding): string {
-    return coding === "identity" ? `"${this.hash}"` : `"${this.hash}-${coding}"`;
   }
 }

@@ -1,4 +1,4 @@
-import type { Representation } from "../directory/representation.ts";
+import type { Coding, Representation } from "../directory/representation.ts";
 import { type ErrorCode, ServiceError } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 import { oneLine } from "../runtime/text.ts";
@@ -7,17 +7,35 @@ import { chooseCoding, isUnchanged } from "./negotiate.ts";
 /** The answer to a `GET` of a list: its body, or 304 where the client has that already. */
 export function listResponse(request: Request, representation: Representation): Response {
   const coding = chooseCoding(request, representation);
-  const headers: Record<string, string> = {
-    "Content-Type": "application/json",
-    "Cache-Control": "no-cache",
-    ETag: representation.etag(coding),
-    Vary: "Accept-Encoding",
-  };
   if (isUnchanged(request, representation)) {
-    return new Response(null, { status: 304, headers });
+    return new Response(null, { status: 304, headers: headersOf(representation, coding, 304) });
   }
-  if (coding !== "identity") headers["Content-Encoding"] = coding;
+  const headers = headersOf(representation, coding, 200);
   return new Response(representation.in(coding), { headers });
+}
+
+/** The headers of the answers that have been given with a representation, to be made only once. */
+const knownHeaders = new WeakMap<Representation, Map<string, Headers>>();
+
+function headersOf(representation: Representation, coding: Coding, status: 200 | 304): Headers {
+  let known = knownHeaders.get(representation);
+  if (known === undefined) {
+    known = new Map();
+    knownHeaders.set(representation, known);
+  }
+  const name = `${status} ${coding}`;
+  let headers = known.get(name);
+  if (headers === undefined) {
+    headers = new Headers({
+      "Content-Type": "application/json",
+      "Cache-Control": "no-cache",
+      ETag: representation.etags[coding],
+      Vary: "Accept-Encoding",
+    });
+    if (status === 200 && coding !== "identity") headers.set("Content-Encoding", coding);
+    known.set(name, headers);
+  }
+  return headers;
 }
 
 const STATUS: Readonly<Record<ErrorCode, number>> = {

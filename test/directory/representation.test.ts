@@ -17,9 +17,9 @@ test("each coding is made once, and has an ETag of its own", () => {
   expect(representation.in("gzip")).toBe(representation.in("gzip"));
   expect(representation.in("zstd")).toBe(representation.in("zstd"));
   const { hash } = representation;
-  expect(representation.etag("identity")).toBe(`"${hash}"`);
-  expect(representation.etag("gzip")).toBe(`"${hash}-gzip"`);
-  expect(representation.etag("zstd")).toBe(`"${hash}-zstd"`);
+  expect(representation.etags.identity).toBe(`"${hash}"`);
+  expect(representation.etags.gzip).toBe(`"${hash}-gzip"`);
+  expect(representation.etags.zstd).toBe(`"${hash}-zstd"`);
 });
 
 test("the hash is that of the bytes: the first 128 bits of their SHA-256", () => {
