@@ -50,6 +50,8 @@ type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 /** An item of a read that is under way. */
 interface Found extends Record {
   readonly id: string;
+  /** The pool that it is of, where that was known when the item came. */
+  readonly known: Mutable<Pool> | undefined;
 }
 
 /** What a read finds in the whole table. */
@@ -200,8 +202,9 @@ export class DynamoStore implements RegistrationStore {
     this.#events += 1;
     this.expire();
     const isMended = this.#undecodable.delete(id);
-    const wasInGrace = this.#isInGrace(this.#pools.get(id));
-    const pool = this.#put(id, { registration: kept, text, renewal });
+    const before = this.#pools.get(id);
+    const wasInGrace = this.#isInGrace(before);
+    const pool = this.#put(before, id, { registration: kept, text, renewal });
     pool.writtenAt = this.#events;
     if (isMended || wasInGrace) this.#settleAll(this.#asOfMs);
     else this.#settle(pool, this.#asOfMs);
@@ -211,14 +214,11 @@ export class DynamoStore implements RegistrationStore {
   /** The registration that an item had, where it had one that can be decoded. */
   #textIn(id: string, item: Item): Pick<Record, "text" | "registration"> | undefined {
     const { text } = decode(item);
-    const registration = text === undefined ? undefined : this.#parse(id, text);
-    return text === undefined || registration === undefined ? undefined : { text, registration };
-  }
-
-  /** What a text says; known texts are not parsed again. */
-  #parse(id: string, text: string): Registration | undefined {
+    if (text === undefined) return undefined;
     const known = this.#pools.get(id);
-    return known?.text === text ? known.registration : parseText(id, text);
+    if (known?.text === text) return known;
+    const registration = parseText(id, text);
+    return registration === undefined ? undefined : { text, registration };
   }
 
   expire(): void {
@@ -316,8 +316,11 @@ export class DynamoStore implements RegistrationStore {
   }
 
   /** Puts in what is known of a pool now. Whether it is listed is for `#settle` to say. */
-  #put(id: string, { registration, text, renewal }: Record): Mutable<Pool> {
-    const pool = this.#pools.get(id);
+  #put(
+    pool: Mutable<Pool> | undefined,
+    id: string,
+    { registration, text, renewal }: Record,
+  ): Mutable<Pool> {
     if (pool !== undefined) {
       pool.renewal = renewal;
       if (pool.text === text) return pool;
@@ -388,14 +391,18 @@ export class DynamoStore implements RegistrationStore {
       snapshot.undecodable.set(id, endsAtMs);
       return;
     }
-    const registration = this.#parse(id, text);
+    const known = this.#pools.get(id);
+    const isUnchanged = known?.text === text;
+    const registration = isUnchanged ? known.registration : parseText(id, text);
     if (registration === undefined) {
       snapshot.undecodable.set(id, endsAtMs);
       return;
     }
     snapshot.pools.push({
       id,
-      text,
+      known,
+      // Of two equal strings the one that is kept: comparing it with itself costs nothing.
+      text: isUnchanged ? known.text : text,
       registration,
       renewal: { renewedAtMs, leaseSecs, writtenIn },
     });
@@ -405,14 +412,15 @@ export class DynamoStore implements RegistrationStore {
   }
 
   #merge(snapshot: Snapshot, beganAt: number): void {
-    for (const { id, text, renewal, registration } of snapshot.pools) {
-      const known = this.#pools.get(id);
+    for (const found of snapshot.pools) {
+      // We may have written it while the read was under way.
+      const known = found.known ?? this.#pools.get(found.id);
       if (known !== undefined) {
         known.foundAt = beganAt;
         // The read may or may not have seen our own write, which was answered after it began.
         if (known.writtenAt > beganAt) continue;
       }
-      this.#put(id, { registration, text, renewal }).foundAt = beganAt;
+      this.#put(known, found.id, found).foundAt = beganAt;
     }
     for (const pool of this.#pools.values()) {
       if (pool.foundAt === beganAt || pool.writtenAt > beganAt) continue;

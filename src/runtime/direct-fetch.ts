@@ -1,0 +1,8 @@
+/**
+ * Bun's `fetch`, which goes straight to the host that it is told: `HTTPS_PROXY` and its like in the
+ * environment are not heeded. It gives up when its signal says so, and not by itself.
+ */
+export function directFetch(input: string | URL | Request, init?: BunFetchRequestInit) {
+  // Bun's types lack `proxy: false`.
+  return fetch(input, { ...init, proxy: false, timeout: false } as BunFetchRequestInit);
+}
