@@ -43,4 +43,21 @@ export const limits = {
   logFlushMs: 1000,
   /** How often a warning about one and the same thing may be repeated. */
   warningEveryMs: 60_000,
+  /**
+   * How old a credential that was read from a file may be. A token that Kubernetes rotates has to be
+   * in use within 95 s, and up to 30 s may pass between two requests.
+   */
+  credentialsMs: 60_000,
+  /** How long a credential plugin of a kubeconfig may run. */
+  execPluginMs: 60_000,
+  /** Most bytes that are read of what a credential plugin writes. */
+  execPluginBytes: 1024 * 1024,
+  /** Largest page of a list of EndpointSlices, without its compression. */
+  slicePageBytes: 128 * 1024 * 1024,
+  /** Longest line of a watch: one object, of which etcd takes 1.5 MiB. */
+  watchLineBytes: 8 * 1024 * 1024,
+  /** Most bytes that are read of an API server's error. */
+  apiErrorBytes: 64 * 1024,
+  /** Longest piece of somebody else's message that a message of ours repeats. */
+  repeatedChars: 300,
 } as const;
