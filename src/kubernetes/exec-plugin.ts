@@ -1,9 +1,11 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Cluster } from "@kubernetes/client-node/dist/config_types.js";
 import { type Clock, withDeadline } from "../runtime/clock.ts";
 import { messageOf, type ServiceError } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 import { oneLine, quoted } from "../runtime/text.ts";
+import type { Source } from "./kubeconfig.ts";
 import { ApiError } from "./slice-api.ts";
 
 /** A command that hands out credentials, as a kubeconfig names it (client-go credential plugins). */
@@ -32,10 +34,11 @@ export function execPluginOf(
     readonly folder: string;
     readonly user: string;
     readonly cluster: Cluster;
+    readonly ca: Source | undefined;
     readonly refuse: (problem: string) => ServiceError;
   },
 ): ExecPlugin {
-  const { folder, cluster } = options;
+  const { folder, cluster, ca } = options;
   const refuse = (problem: string) =>
     options.refuse(`the exec plugin of user ${quoted(options.user)} ${problem}`);
   const { apiVersion, command, args, env, interactiveMode, provideClusterInfo } = fieldsOf(exec);
@@ -49,7 +52,7 @@ export function execPluginOf(
     kind: "ExecCredential",
     spec: {
       interactive: false,
-      ...(provideClusterInfo === true ? { cluster: clusterInfo(cluster) } : {}),
+      ...(provideClusterInfo === true ? { cluster: clusterInfo(cluster, ca) } : {}),
     },
   };
   const added = (Array.isArray(env) ? env : []).map((pair) => {
@@ -65,12 +68,14 @@ export function execPluginOf(
   };
 }
 
-function clusterInfo(cluster: Cluster) {
+/** A Cluster of client.authentication.k8s.io, which has the CA as data always. */
+function clusterInfo({ server, tlsServerName, proxyUrl }: Cluster, ca: Source | undefined) {
+  const pem = ca && ("file" in ca ? readFileSync(ca.file) : Buffer.from(ca.text));
   return {
-    server: cluster.server,
-    "tls-server-name": cluster.tlsServerName,
-    "certificate-authority-data": cluster.caData,
-    "proxy-url": cluster.proxyUrl,
+    server,
+    "tls-server-name": tlsServerName,
+    "certificate-authority-data": pem?.toString("base64"),
+    "proxy-url": proxyUrl,
   };
 }
 

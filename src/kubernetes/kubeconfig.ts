@@ -146,7 +146,7 @@ function apiServerOf(files: readonly string[]): ApiServer {
   return {
     foundIn: `kubeconfig ${all}, context ${quoted(current)}`,
     ...serverSettings(cluster, refuse),
-    user: user === undefined ? NOBODY : userSettings(user, cluster.value, refuse),
+    user: user === undefined ? NOBODY : userSettings(user, cluster, refuse),
   };
 }
 
@@ -237,7 +237,7 @@ function isLoopback({ hostname }: URL): boolean {
 
 function userSettings(
   { value: user, file }: Entry<LoadedUser>,
-  cluster: Cluster,
+  { value: cluster, file: clusterFile }: Entry<Cluster>,
   refuse: Refuse,
 ): ApiUser {
   const name = quoted(user.name);
@@ -257,7 +257,13 @@ function userSettings(
     token: user.token || undefined,
     basic: user.username ? { username: user.username, password: user.password ?? "" } : undefined,
     exec: user.exec
-      ? execPluginOf(user.exec, { folder: dirname(file), user: user.name, cluster, refuse })
+      ? execPluginOf(user.exec, {
+          folder: dirname(file),
+          user: user.name,
+          cluster,
+          ca: sourceOf(cluster.caData, cluster.caFile, clusterFile),
+          refuse,
+        })
       : undefined,
     impersonates: user.impersonateUser || undefined,
   };
