@@ -47,7 +47,8 @@ export class KubeApiServer implements AsyncDisposable {
   readonly certificates: Certificates;
   readonly url: string;
   readonly #programs: Programs;
-  readonly #folder: string;
+  /** Where its certificates are, in which `issueCertificate` makes more. */
+  readonly folder: string;
   readonly #etcd: Process;
   readonly #etcdUrl: string;
   readonly #port: number;
@@ -62,7 +63,7 @@ export class KubeApiServer implements AsyncDisposable {
     readonly port: number;
   }) {
     this.#programs = parts.programs;
-    this.#folder = parts.folder;
+    this.folder = parts.folder;
     this.certificates = parts.certificates;
     this.#etcd = parts.etcd;
     this.#etcdUrl = `http://127.0.0.1:${parts.etcdPort}`;
@@ -190,9 +191,13 @@ export class KubeApiServer implements AsyncDisposable {
 
   /** A kubeconfig with a token, or whatever else shows who it is, such as `{ tokenFile }`. */
   kubeconfig(user: Readonly<Record<string, unknown>>): string {
+    return kubeconfigText({ cluster: this.cluster, user });
+  }
+
+  /** How a kubeconfig names it. */
+  get cluster() {
     const ca = readFileSync(this.certificates.root, "utf8");
-    const cluster = { server: this.url, "certificate-authority-data": dataOf(ca) };
-    return kubeconfigText({ cluster, user });
+    return { server: this.url, "certificate-authority-data": dataOf(ca) };
   }
 
   /** Ends the server as a crash does; etcd stays. */
@@ -226,7 +231,7 @@ export class KubeApiServer implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#server[Symbol.asyncDispose](), this.#etcd[Symbol.asyncDispose]()]);
-    rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   #launch(): Process {
@@ -237,7 +242,7 @@ export class KubeApiServer implements AsyncDisposable {
         `--etcd-servers=${this.#etcdUrl}`,
         "--bind-address=127.0.0.1",
         `--secure-port=${this.#port}`,
-        `--cert-dir=${this.#folder}`,
+        `--cert-dir=${this.folder}`,
         `--tls-cert-file=${chain}`,
         `--tls-private-key-file=${key}`,
         `--client-ca-file=${root}`,
@@ -245,7 +250,7 @@ export class KubeApiServer implements AsyncDisposable {
         `--service-account-signing-key-file=${otherKey}`,
         `--service-account-key-file=${otherKey}`,
         "--authorization-mode=RBAC",
-        `--token-auth-file=${join(this.#folder, "tokens.csv")}`,
+        `--token-auth-file=${join(this.folder, "tokens.csv")}`,
         "--service-cluster-ip-range=10.96.0.0/16",
         "--disable-admission-plugins=ServiceAccount",
         // Where v1 is a custom resource, the group must have no other version.
