@@ -1,9 +1,9 @@
 import { messageOf } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 import { oneLine, quoted } from "../runtime/text.ts";
+import type { ApiServer } from "./api-server.ts";
 import type { Credentials } from "./credentials.ts";
 import { type Status, statusOf } from "./decode.ts";
-import type { ApiServer } from "./kubeconfig.ts";
 import { ApiError, type ApiFault } from "./slice-api.ts";
 
 export type Verb = "list" | "watch";
@@ -51,7 +51,13 @@ export class ApiFaults {
     );
   }
 
-  /** There was no answer, or its connection broke. */
+  /** An answer broke off. */
+  ofBody(verb: Verb, problem: unknown): ApiError {
+    const words = codeOf(problem) || oneLine(messageOf(problem), limits.repeatedChars);
+    return this.#error("error", `broke its answer to ${verb} off (${words})`);
+  }
+
+  /** There was no answer. */
   ofConnection(verb: Verb, problem: unknown): ApiError {
     const { foundIn, serverName, proxyUrl } = this.#server;
     const { host, hostname } = new URL(this.#server.url);
@@ -121,8 +127,8 @@ export class ApiFaults {
       code === "EPROTO"
         ? `does not finish the TLS handshake (${code}); either it speaks no TLS on this port, or it ` +
             `refuses the client's certificate or misses one; it was shown ${what}`
-        : `broke the connection off during ${verb} (${code}); where that goes on, it may refuse the ` +
-            `client's certificate; it was shown ${what}`,
+        : `closes the connection instead of answering ${verb} (${code}); where that goes on, it may ` +
+            `refuse the client's certificate; it was shown ${what}`,
     );
   }
 

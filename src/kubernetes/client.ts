@@ -3,10 +3,10 @@ import type { Cancel, Clock } from "../runtime/clock.ts";
 import { limits } from "../runtime/limits.ts";
 import type { Log } from "../runtime/log.ts";
 import { ApiFaults, type Verb } from "./api-faults.ts";
+import { type ApiServer, type Env, findApiServer } from "./api-server.ts";
 import { BodyReader } from "./body-reader.ts";
 import { Credentials, type Identity } from "./credentials.ts";
 import { eventOf, pageOf } from "./decode.ts";
-import { type ApiServer, type Env, findApiServer } from "./kubeconfig.ts";
 import { LineSplitter } from "./lines.ts";
 import type { SliceApi, SlicePage, WatchEvent } from "./slice-api.ts";
 
@@ -64,11 +64,7 @@ class HttpSliceApi implements SliceApi {
     // Without a resourceVersion the first page shows nothing older than the request.
     const query = { limit, ...(continueToken === undefined ? {} : { continue: continueToken }) };
     const { body } = await this.#get("list", query, signal);
-    const { text, isCut } = await this.#read(
-      "list",
-      () => body.text(limits.slicePageBytes),
-      signal,
-    );
+    const { text, isCut } = await this.#reading("list", body.text(limits.slicePageBytes), signal);
     if (isCut) throw this.#faults.ofContent("list", "the page is too large");
     return this.#decode("list", () => pageOf(text));
   }
@@ -99,9 +95,10 @@ class HttpSliceApi implements SliceApi {
     const lines = new LineSplitter(limits.watchLineBytes);
     try {
       for (;;) {
-        const piece = await this.#read("watch", () => body.read(), signal);
+        const piece = await this.#reading("watch", body.read(), signal);
         if (piece === undefined) break;
         for (const line of this.#decode("watch", () => [...lines.push(piece)])) {
+          signal.throwIfAborted();
           if (line !== "") yield this.#eventOf(line);
         }
       }
@@ -138,19 +135,21 @@ class HttpSliceApi implements SliceApi {
     const identity = await this.#credentials.identity(signal);
     const search = new URLSearchParams({ labelSelector: this.#labelSelector });
     for (const [name, value] of Object.entries(query)) search.set(name, String(value));
-    const response = await this.#read(
-      verb,
-      () => this.#fetch(`${this.#server.url}${PATH}?${search}`, identity, signal),
-      signal,
-    );
+    const url = `${this.#server.url}${PATH}?${search}`;
+    const response = await this.#fetch(verb, url, identity, signal);
     const body = new BodyReader(response, signal);
     if (response.status === 200) return { body, identity };
-    const { text } = await this.#read(verb, () => body.text(limits.apiErrorBytes), signal);
+    const { text } = await this.#reading(verb, body.text(limits.apiErrorBytes), signal);
     if (response.status === 401) this.#credentials.expire();
     throw this.#faults.ofResponse(verb, response.status, response.headers.get("location"), text);
   }
 
-  async #fetch(url: string, identity: Identity, signal: AbortSignal): Promise<Response> {
+  async #fetch(
+    verb: Verb,
+    url: string,
+    identity: Identity,
+    signal: AbortSignal,
+  ): Promise<Response> {
     const { serverName, proxyUrl } = this.#server;
     const { ca, certificate } = identity;
     // Only until there is an answer: how its body ends is up to who reads it.
@@ -179,18 +178,20 @@ class HttpSliceApi implements SliceApi {
         timeout: false,
         signal: connecting.signal,
       });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#faults.ofConnection(verb, error);
     } finally {
       signal.removeEventListener("abort", abort);
     }
   }
 
-  /** Waits for something that comes over the connection. */
-  async #read<T>(verb: Verb, action: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  async #reading<T>(verb: Verb, piece: Promise<T>, signal: AbortSignal): Promise<T> {
     try {
-      return await action();
+      return await piece;
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#faults.ofConnection(verb, error);
+      throw this.#faults.ofBody(verb, error);
     }
   }
 

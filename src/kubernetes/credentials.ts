@@ -3,8 +3,8 @@ import type { Clock } from "../runtime/clock.ts";
 import { messageOf, ServiceError } from "../runtime/errors.ts";
 import type { Log } from "../runtime/log.ts";
 import { quoted } from "../runtime/text.ts";
+import type { ApiServer, Env, Source } from "./api-server.ts";
 import { type ExecCredential, runExecPlugin } from "./exec-plugin.ts";
-import type { ApiServer, Env, Source } from "./kubeconfig.ts";
 import { RotatedText } from "./rotated-text.ts";
 
 /** What a request carries to show who sends it, and what the server has to show. */

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import type { Cluster } from "@kubernetes/client-node/dist/config_types.js";
 import { type Clock, withDeadline } from "../runtime/clock.ts";
 import { messageOf, type ServiceError } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 import { oneLine, quoted } from "../runtime/text.ts";
-import type { Source } from "./kubeconfig.ts";
+import type { Source } from "./api-server.ts";
 import { ApiError } from "./slice-api.ts";
 
 /** A command that hands out credentials, as a kubeconfig names it (client-go credential plugins). */
@@ -61,7 +61,7 @@ export function execPluginOf(
   });
   return {
     command: [
-      /^[^/]+\/|^\.\.?\//.test(command) ? join(folder, command) : command,
+      command.includes("/") && !isAbsolute(command) ? join(folder, command) : command,
       ...(Array.isArray(args) ? args : []).map(String),
     ],
     env: { ...Object.fromEntries(added), KUBERNETES_EXEC_INFO: JSON.stringify(info) },

@@ -2,7 +2,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { messageOf, ServiceError } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 import type { Log } from "../runtime/log.ts";
-import type { Source } from "./kubeconfig.ts";
+import type { Source } from "./api-server.ts";
 
 /**
  * What a {@link Source} holds, as of a minute ago at most (`limits.credentialsMs`). A file that can't be

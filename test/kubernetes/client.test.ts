@@ -331,8 +331,27 @@ describe("a watch", () => {
       }
     });
     expect(error.fault).toBe("error");
-    expect(error.message).toContain("broke the connection off during watch");
+    expect(error.message).toContain("broke its answer to watch off");
     expect(seen).toEqual(["ADDED"]);
+  });
+
+  test("tells nothing more once its signal is aborted", async () => {
+    const { fake, version, api } = await start();
+    using _ = fake;
+    const line = event("BOOKMARK", { metadata: { resourceVersion: "2000" } });
+    fake.break(sendsLine(`${line}\n${line}`), "watch");
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const seen: string[] = [];
+    const query = { resourceVersion: version, timeoutSecs: 300 };
+    const error = await thrownBy(async () => {
+      for await (const { type } of await api.watch(query, controller.signal)) {
+        seen.push(type);
+        controller.abort(reason);
+      }
+    });
+    expect(error).toBe(reason);
+    expect(seen).toEqual(["BOOKMARK"]);
   });
 
   test("drops its connection when its events are left, or its signal is aborted", async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findApiServer } from "../../src/kubernetes/kubeconfig.ts";
+import { findApiServer } from "../../src/kubernetes/api-server.ts";
 import { ServiceError } from "../../src/runtime/errors.ts";
 import { dataOf, type KubeconfigParts, kubeconfigText } from "../support/kubeconfig.ts";
 
