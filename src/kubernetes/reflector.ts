@@ -25,8 +25,14 @@ export interface ReflectorOptions {
 
 /** As many as client-go asks for: a page is some hundred kilobytes, and 10,000 slices are 20 pages. */
 const PAGE_SLICES = 500;
-/** A page, or the start of a watch, has no answer by then: the connection or the server hangs. */
-const ANSWER_MS = 30_000;
+/** A page that has not come by then never will: the connection or the server hangs. */
+const PAGE_MS = 30_000;
+/**
+ * How soon a watch has to be taken on. An API server that is busy keeps a request waiting for 15 s
+ * (a quarter of its `--request-timeout`), and there has to be time for another before the slices no
+ * longer count as current.
+ */
+const WATCH_START_MS = 20_000;
 /** How long the API server is asked to let a watch go on; spread, so that not all end together. */
 const WATCH_SECS = { least: 240, most: 300 } as const;
 /** How much later than the watch's time-out its end may come to be heard. */
@@ -114,8 +120,13 @@ export class Reflector {
           ? await this.#list()
           : await this.#watch(this.#resourceVersion);
       if (this.#isStopped) return;
-      const waitMs = ending === undefined ? 0 : this.#judge(ending);
+      if (ending === undefined) continue;
+      const waitMs = this.#pace.waitMs(ending);
+      this.#note(ending, waitMs);
       if (waitMs > 0) await this.#wait(waitMs);
+      // What was not watched for long is listed again before it counts as current again; and a version
+      // that no watch begins from may be one that this server never gave.
+      if (ending.reason === "expired" || !this.isCurrent()) this.#resourceVersion = undefined;
     }
   }
 
@@ -138,7 +149,7 @@ export class Reflector {
     const slices: EndpointSlice[] = [];
     let continueToken: string | undefined;
     for (;;) {
-      watchdog.expect(ANSWER_MS);
+      watchdog.expect(PAGE_MS);
       const page = await this.#options.api.list({ limit: PAGE_SLICES, continueToken }, signal);
       signal.throwIfAborted();
       for (const slice of page.slices) slices.push(slice);
@@ -162,7 +173,7 @@ export class Reflector {
     const watchdog = this.#newWatchdog();
     try {
       await watchdog.guard(async (signal) => {
-        watchdog.expect(ANSWER_MS);
+        watchdog.expect(WATCH_START_MS);
         const events = await api.watch({ resourceVersion, timeoutSecs }, signal);
         signal.throwIfAborted();
         this.#noteEstablished();
@@ -215,26 +226,20 @@ export class Reflector {
     return { reason, message, lastedMs };
   }
 
-  /** Settles where to go on after an ending, and how long to wait before that. */
-  #judge(ending: Ending): number {
-    const { reason, message, lastedMs } = ending;
-    // A version that no watch begins from for long may be one that this server never gave.
-    const isDoubtful = lastedMs === undefined && !this.isCurrent();
-    if (reason === "expired" || isDoubtful) this.#resourceVersion = undefined;
-    const waitMs = this.#pace.waitMs(ending);
-    if (waitMs > 0 || reason === "silent") this.#noteFailure(reason, message);
-    else this.#options.log.debug("asking the API server again", { fault: reason, reason: message });
-    return waitMs;
-  }
-
-  #noteFailure(fault: EndReason, message: string): void {
-    this.#lastError = message;
+  /** Logs an ending, where it is a fault and the log has not just said so. */
+  #note({ reason: fault, message: reason }: Ending, waitMs: number): void {
+    const { log } = this.#options;
+    if (waitMs === 0 && fault !== "silent") {
+      log.debug("asking the API server again", { fault, reason });
+      return;
+    }
+    this.#lastError = reason;
     if (!this.#cooldowns[fault].restart()) return;
     this.#isLossLogged = true;
     const text = this.#isSynced
       ? "the slices can't be watched; the last state is served"
       : "the slices can't be read yet; trying again";
-    this.#options.log.warn(text, { fault, reason: message });
+    log.warn(text, { fault, reason });
   }
 
   #newWatchdog(): Watchdog {

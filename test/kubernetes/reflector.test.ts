@@ -23,7 +23,7 @@ const SILENCE_MS = 305_000;
 /** What may become of a request, near the limits that the reflector has. */
 const anyScript: fc.Arbitrary<Script> = fc.record(
   {
-    answerAfterMs: fc.constantFrom(0, 1, 500, 5000, 29_999, 30_000, never),
+    answerAfterMs: fc.constantFrom(0, 1, 500, 5000, 19_999, 20_000, 29_999, never),
     refusal: fc.constantFrom<Error[]>(
       refused,
       denied,
@@ -41,6 +41,9 @@ const anyScript: fc.Arbitrary<Script> = fc.record(
   },
   { requiredKeys: [] },
 );
+
+const anyScripts = fc.array(anyScript, { minLength: 1, maxLength: 12 });
+const anySpread = fc.constantFrom(0, 0.5, 0.999_999);
 
 /** The most requests in any window. */
 function busiest({ requests }: ScriptedSliceApi): number {
@@ -389,19 +392,17 @@ describe("a watch", () => {
     expect(asked().slice(2)).toEqual(["list 47199", "watch 47199"]);
   });
 
-  test("that is silent for longer than its time-out is cut, and goes on at once", async () => {
-    const { api, run, asked, versions, reflector } = make();
+  test("that is silent for longer than its time-out is cut, and listed again at once", async () => {
+    const { api, run, asked, reflector } = make();
     api.script = inTurn(undefined, { lastsMs: 10_000, ending: "silence" });
     await reflector.start();
     await run(9000);
     api.bookmark();
-    const { version } = api;
     await run(275_000 - 1);
     expect(asked()).toEqual(["list 0", "watch 0"]);
     await run(1);
     expect(api.requests[1]?.signal.aborted).toBe(true);
-    expect(asked()).toEqual(["list 0", "watch 0", "watch 284000"]);
-    expect(versions().at(-1)).toBe(version);
+    expect(asked()).toEqual(["list 0", "watch 0", "list 284000", "watch 284000"]);
   });
 
   test.each([
@@ -423,38 +424,65 @@ describe("a watch", () => {
   test.each([
     ["heeds", true],
     ["does not heed", false],
-  ])("that gets no answer is cut after 30 s, where the connection %s it", async (_, heeds) => {
+  ])("that gets no answer is cut after 20 s, where the connection %s it", async (_, heeds) => {
     const { api, run, asked, reflector } = make();
     api.heedsSignals = heeds;
     api.script = inTurn(undefined, { answerAfterMs: never });
     await reflector.start();
-    await run(29_999);
+    await run(19_999);
     expect(api.requests[1]?.signal.aborted).toBe(false);
     await run(1);
     expect(api.requests[1]?.signal.aborted).toBe(true);
     await run(1200);
-    expect(asked()).toEqual(["list 0", "watch 0", "watch 31200"]);
+    expect(asked()).toEqual(["list 0", "watch 0", "watch 21200"]);
   });
 
   test("that is answered after it was cut is no watch", async () => {
     const { api, run, reflector, told } = make();
     api.heedsSignals = false;
-    api.script = inTurn(undefined, { answerAfterMs: 40_000 }, { answerAfterMs: never });
+    api.script = inTurn(undefined, { answerAfterMs: 20_500 }, { answerAfterMs: never });
     await reflector.start();
-    await run(35_000);
+    await run(21_000);
     api.put("c");
-    await run(26_000);
+    await run(10_000);
     expect(told).toEqual(["replace 2"]);
     expect(reflector.isCurrent()).toBe(false);
   });
 
-  test("that never begins for over 30 s is given up for a list", async () => {
+  test.each([
+    ["30 s or less goes on from the last version", 30_000, ["watch 30000"]],
+    ["over 30 s begins with a list", 30_001, ["list 30001", "watch 30001"]],
+  ])("after %s", async (_, gapMs, expected) => {
+    const { api, clock, run, asked } = await watching();
+    await run(5000);
+    api.endWatches(refused);
+    await run(0);
+    clock.pause(gapMs);
+    clock.wake();
+    await run(0);
+    const sinceTheEnd = asked().map((line) =>
+      line.replace(/\d+/, (ms) => String(Number(ms) - 5000)),
+    );
+    expect(sinceTheEnd).toEqual(expected);
+  });
+
+  test("that never begins is preceded by a list each time", async () => {
     const { api, run, asked } = await watching();
     api.script = ({ verb }) => (verb === "watch" ? { refusal: refused } : undefined);
     api.endWatches(refused);
     await run(60_000);
-    const waits = [1200, 3600, 8400, 18_000, 37_200];
-    expect(asked()).toEqual([...waits.map((ms) => `watch ${ms}`), "list 59700", "watch 59700"]);
+    const waits = [1200, 3600, 8400, 18_000];
+    const rounds = [37_200, 59_700].flatMap((ms) => [`list ${ms}`, `watch ${ms}`]);
+    expect(asked()).toEqual([...waits.map((ms) => `watch ${ms}`), ...rounds]);
+  });
+
+  test("begins after the first list, however long that has taken", async () => {
+    const { api, run, asked, reflector } = make();
+    api.script = inTurn({ answerAfterMs: never }, { answerAfterMs: 20_000 });
+    void reflector.start();
+    await run(60_000);
+    expect(asked()).toEqual(["list 0", "list 31200", "watch 51200"]);
+    expect(reflector.isCurrent()).toBe(true);
   });
 });
 
@@ -524,8 +552,9 @@ describe("a failure", () => {
 
   test("of any kind, in any order, makes no storm, and leaves the sink in step", async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(anyScript, { minLength: 1, maxLength: 12 }), async (scripts) => {
-        const { api, run, reflector, isInStep } = make(manyNames);
+      fc.asyncProperty(anyScripts, anySpread, async (scripts, random) => {
+        const { api, clock, run, reflector, isInStep } = make(manyNames);
+        clock.random = () => random;
         let turn = 0;
         api.script = () => scripts[turn++ % scripts.length];
         void reflector.start();
@@ -617,18 +646,18 @@ describe("the slices are current", () => {
 
   test("between a watch that ends and the next", async () => {
     const { api, run, reflector } = await watching();
-    api.script = () => ({ answerAfterMs: 29_000 });
+    api.script = () => ({ answerAfterMs: 19_000 });
     for (let round = 0; round < 5; round += 1) {
       await run(2000);
       api.endWatches("end");
-      await run(28_999);
+      await run(18_999);
       expect(reflector.isCurrent()).toBe(true);
       await run(1);
     }
     expect(reflector.isCurrent()).toBe(true);
   });
 
-  test("no longer where a watch was silent, until there is the next", async () => {
+  test("no longer where a watch was silent, until there are a list and the next", async () => {
     const { api, run, reflector } = await watching();
     api.script = () => ({ answerAfterMs: 1000 });
     api.endWatches("silence");
@@ -636,7 +665,9 @@ describe("the slices are current", () => {
     expect(reflector.isCurrent()).toBe(true);
     await run(1);
     expect(reflector.isCurrent()).toBe(false);
-    await run(1000);
+    await run(1000 + 999);
+    expect(reflector.isCurrent()).toBe(false);
+    await run(1);
     expect(reflector.isCurrent()).toBe(true);
   });
 });
@@ -681,7 +712,7 @@ describe("a process that could not run for ten minutes", () => {
     await run(4999);
     expect(asked()).toEqual([]);
     await run(1);
-    expect(asked()).toEqual(["watch 605000"]);
+    expect(asked()).toEqual(["list 605000", "watch 605000"]);
   });
 
   test("takes the answer that came meanwhile", async () => {
