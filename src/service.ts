@@ -6,6 +6,7 @@ import { listen } from "./http/server.ts";
 import { MemoryStore } from "./registrations/memory.ts";
 import type { LivePools, RegistrationStore } from "./registrations/store.ts";
 import type { Clock } from "./runtime/clock.ts";
+import { ServiceError } from "./runtime/errors.ts";
 import type { createLogs } from "./runtime/log.ts";
 import { RunClock } from "./runtime/run-clock.ts";
 
@@ -33,6 +34,12 @@ export async function startService(
   { clock, logs }: Surroundings,
 ): Promise<Service> {
   const log = logs("main");
+  if (config.mode !== "registrations") {
+    throw new ServiceError(
+      "startup",
+      `--pool-discovery ${config.mode} is not part of this version yet`,
+    );
+  }
   const tls =
     config.tls === undefined
       ? undefined

@@ -1,18 +1,28 @@
-import type { Router } from "../directory/routers.ts";
+import type { Router, RouterService } from "../directory/routers.ts";
 import { ServiceError } from "../runtime/errors.ts";
 import { quoted } from "../runtime/text.ts";
 import { type Address, type FlagName, type Flags, flags, headings, type Need } from "./flags.ts";
 import type { CommandLine, Fault } from "./parse.ts";
 
 /** What the service is to do: the flags, checked one by one and against each other. */
-export interface Config {
+export type Config = CommonConfig & (RegistrationsConfig | KubernetesConfig);
+
+interface CommonConfig {
   readonly listen: Address;
   readonly tls: { readonly certPath: string; readonly keyPath: string } | undefined;
-  readonly mode: "registrations";
   readonly storage: { readonly store: "memory" } | DynamodbConfig;
   readonly heartbeatIntervalSecs: number;
   readonly leaseDurationSecs: number;
+}
+
+interface RegistrationsConfig {
+  readonly mode: "registrations";
   readonly routers: readonly Router[];
+}
+
+interface KubernetesConfig {
+  readonly mode: "karmada" | "mcs";
+  readonly routerService: RouterService;
 }
 
 export interface DynamodbConfig {
@@ -41,17 +51,28 @@ export function readConfig({ given, faults: ownFaults }: CommandLine): Config {
   const certPath = get("tls-cert-path");
   const keyPath = get("tls-key-path");
   if (get("tls-client-ca-path") !== undefined) notBuilt("--tls-client-ca-path");
-  const mode = required(get("pool-discovery"));
-  if (mode !== "registrations") notBuilt(`--pool-discovery ${mode}`);
   return {
+    ...discoveryConfig(given),
     listen: required(get("listen")),
     tls: certPath !== undefined && keyPath !== undefined ? { certPath, keyPath } : undefined,
-    mode,
     storage:
       get("registration-storage") === "dynamodb" ? dynamodbConfig(given) : { store: "memory" },
     heartbeatIntervalSecs: required(get("heartbeat-interval-secs")),
     leaseDurationSecs: required(get("lease-duration-secs")),
-    routers: valuesOf(given, "router"),
+  };
+}
+
+function discoveryConfig(given: Given): RegistrationsConfig | KubernetesConfig {
+  const get = firstValuesOf(given);
+  const mode = required(get("pool-discovery"));
+  if (mode === "registrations") return { mode, routers: valuesOf(given, "router") };
+  return {
+    mode,
+    routerService: {
+      namespace: required(get("router-namespace")),
+      service: required(get("router-service")),
+      port: get("router-port"),
+    },
   };
 }
 

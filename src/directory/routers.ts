@@ -7,6 +7,17 @@ export interface Router {
   readonly url: string;
 }
 
+/** A port by its name or its number; undefined, the only one. */
+export type RouterPort = string | number | undefined;
+
+/** The Service that the routers of every cluster are behind. */
+export interface RouterService {
+  readonly namespace: string;
+  readonly service: string;
+  /** The port that Pool Relays connect to. */
+  readonly port: RouterPort;
+}
+
 /** The body of `GET /routers`. */
 export function routersRepresentation(routers: readonly Router[]): Representation {
   const sorted = routers

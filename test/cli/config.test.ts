@@ -123,10 +123,12 @@ describe("whole seconds", () => {
 
 describe("--router", () => {
   test("is split at the first =, may repeat, and keeps the URL standard's form", () => {
-    expect(config("--router", "a=http://H:80", "--router=b c=https://[::1]:9/").routers).toEqual([
-      { replica: "a", url: "http://h/" },
-      { replica: "b c", url: "https://[::1]:9/" },
-    ]);
+    expect(config("--router", "a=http://H:80", "--router=b c=https://[::1]:9/")).toMatchObject({
+      routers: [
+        { replica: "a", url: "http://h/" },
+        { replica: "b c", url: "https://[::1]:9/" },
+      ],
+    });
   });
 
   test.each([
@@ -250,6 +252,33 @@ describe("DynamoDB flags", () => {
   });
 });
 
+describe("flags of the router Service", () => {
+  test("have the defaults of the reference, and no port", () => {
+    expect(config("--pool-discovery=karmada")).toMatchObject({
+      mode: "karmada",
+      routerService: { namespace: "dynamo", service: "global-router", port: undefined },
+    });
+  });
+
+  test.each([
+    ["grpc", "grpc"],
+    ["080", 80],
+    ["65535", 65_535],
+    ["8080a", "8080a"],
+  ])("take a port by name or by number: %s", (text, port) => {
+    const line = ["--pool-discovery=mcs", "--router-namespace=a", "--router-service=b"];
+    expect(config(...line, "--router-port", text)).toMatchObject({
+      mode: "mcs",
+      routerService: { namespace: "a", service: "b", port },
+    });
+  });
+
+  test("are not there in registrations mode, nor --router in the others", () => {
+    expect(config()).not.toContainKey("routerService");
+    expect(config("--pool-discovery=mcs")).not.toContainKey("routers");
+  });
+});
+
 describe("values of other modes and stores", () => {
   test("are checked before the mode or store is", () => {
     const kubernetes = ["--pool-discovery", "karmada"];
@@ -280,13 +309,10 @@ describe("values of other modes and stores", () => {
     expect(named("--registration-storage", "dynamodb")).toEqual(["--dynamodb-table"]);
   });
 
-  test.each([
-    [["--pool-discovery", "karmada", "--router-port", "grpc"], "--pool-discovery karmada"],
-    [["--pool-discovery", "mcs", "--router-port", "080"], "--pool-discovery mcs"],
-    [["--tls-cert-path=c", "--tls-key-path=k", "--tls-client-ca-path=a"], "--tls-client-ca-path"],
-  ])("that this version does not have are a start-up error: %p", (args, setting) => {
-    expect(() => config(...args)).toThrow(
-      new ServiceError("startup", `${setting} is not part of this version yet`),
+  test("that this version does not have are a start-up error", () => {
+    const line = ["--tls-cert-path=c", "--tls-key-path=k", "--tls-client-ca-path=a"];
+    expect(() => config(...line)).toThrow(
+      new ServiceError("startup", "--tls-client-ca-path is not part of this version yet"),
     );
   });
 });
