@@ -39,6 +39,8 @@ export const limits = {
   pauseMs: 1000,
   /** Most bytes of log lines that wait for a slow reader. */
   logBytes: 1024 * 1024,
+  /** Most slices that are named as an example of many. */
+  namedSlices: 10,
   /** How long the last log lines may take to be written at the end. */
   logFlushMs: 1000,
   /** How often a warning about one and the same thing may be repeated. */
