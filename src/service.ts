@@ -1,12 +1,12 @@
 import { version } from "../package.json" with { type: "json" };
 import type { Config } from "./cli/config.ts";
+import type { Directory } from "./directory/directory.ts";
 import { RegisteredDirectory } from "./directory/registered.ts";
 import { createRoutes } from "./http/routes.ts";
 import { listen } from "./http/server.ts";
 import { MemoryStore } from "./registrations/memory.ts";
 import type { LivePools, RegistrationStore } from "./registrations/store.ts";
 import type { Clock } from "./runtime/clock.ts";
-import { ServiceError } from "./runtime/errors.ts";
 import type { createLogs } from "./runtime/log.ts";
 import { RunClock } from "./runtime/run-clock.ts";
 
@@ -34,12 +34,6 @@ export async function startService(
   { clock, logs }: Surroundings,
 ): Promise<Service> {
   const log = logs("main");
-  if (config.mode !== "registrations") {
-    throw new ServiceError(
-      "startup",
-      `--pool-discovery ${config.mode} is not part of this version yet`,
-    );
-  }
   const tls =
     config.tls === undefined
       ? undefined
@@ -51,7 +45,7 @@ export async function startService(
     });
   });
   const openStore = await storeOf(config, { clock, logs }, runClock);
-  const directory = new RegisteredDirectory(openStore, config.routers);
+  const directory = await directoryOf(config, { clock, logs }, openStore);
 
   let stopping = false;
   const routes = createRoutes({
@@ -86,12 +80,42 @@ export async function startService(
   };
 }
 
+type OpenStore = (livePools: LivePools) => RegistrationStore;
+
+/** The directory of the mode that the configuration asks for. Loads nothing that it doesn't need. */
+async function directoryOf(
+  config: Config,
+  { clock, logs }: Surroundings,
+  openStore: OpenStore,
+): Promise<Directory> {
+  if (config.mode === "registrations") return new RegisteredDirectory(openStore, config.routers);
+  const [{ openSliceApi }, { Reflector }, { ImportedDirectory }, rule] = await Promise.all([
+    import("./kubernetes/client.ts"),
+    import("./kubernetes/reflector.ts"),
+    import("./directory/imported.ts"),
+    config.mode === "karmada"
+      ? import("./kubernetes/karmada.ts").then(({ karmada }) => karmada)
+      : import("./kubernetes/mcs.ts").then(({ mcs }) => mcs),
+  ]);
+  const { labelSelector } = rule;
+  const log = logs("kubernetes");
+  const api = await openSliceApi({ labelSelector, env: process.env, clock, log });
+  return new ImportedDirectory({
+    openStore,
+    openSlices: (sink) => new Reflector({ api, sink, clock, log }),
+    rule,
+    routers: config.routerService,
+    clock,
+    log,
+  });
+}
+
 /** What makes the store that the configuration asks for. Loads nothing that it doesn't need. */
 async function storeOf(
   config: Config,
   { clock, logs }: Surroundings,
   runClock: RunClock,
-): Promise<(livePools: LivePools) => RegistrationStore> {
+): Promise<OpenStore> {
   const { storage, leaseDurationSecs: leaseSecs } = config;
   const common = { leaseSecs, clock, runClock, log: logs("registrations") };
   if (storage.store === "memory") {

@@ -1,12 +1,13 @@
 import type { ReadyEndpoints } from "../kubernetes/endpoints.ts";
 import type { OwnershipRule } from "../kubernetes/ownership.ts";
+import type { SliceSink } from "../kubernetes/reflector.ts";
 import {
   dgdNameOf,
   frontendService,
   relayService,
   type ServiceKey,
 } from "../kubernetes/services.ts";
-import { SliceIndex, type SliceSink } from "../kubernetes/slices.ts";
+import { SliceIndex } from "../kubernetes/slices.ts";
 import { compareText, type PoolKey, poolName, type Registration, sortKey } from "../pools/pool.ts";
 import type { LivePools, RegistrationStore } from "../registrations/store.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -72,7 +73,7 @@ export class ImportedDirectory implements Directory {
       log,
     });
     this.#store = options.openStore({
-      put: (key, registration) => this.#putPool(key, registration),
+      put: (registration) => this.#putPool(registration),
       remove: (key) => this.#removePool(key),
     });
     this.#source = options.openSlices({
@@ -99,8 +100,12 @@ export class ImportedDirectory implements Directory {
     return this.#unreadyReason() === undefined;
   }
 
-  register(registration: Registration): void | Promise<void> {
-    return this.#store.register(registration);
+  renew(text: string): boolean {
+    return this.#store.renew(text);
+  }
+
+  register(registration: Registration, text: string): void | Promise<void> {
+    return this.#store.register(registration, text);
   }
 
   expire(): void {
@@ -124,7 +129,8 @@ export class ImportedDirectory implements Directory {
     return this.#store.unreadyReason() ?? this.#source.unreadyReason();
   }
 
-  #putPool(key: PoolKey, registration: Registration): void {
+  #putPool(registration: Registration): void {
+    const { key } = registration;
     const id = sortKey(key);
     const known = this.#pools.get(id);
     if (known !== undefined) {

@@ -4,18 +4,9 @@ import { type ReadyEndpoints, readyEndpointsOf, sameEndpoints } from "./endpoint
 import { type LeftOut, LeftOutSlices } from "./left-out.ts";
 import { LiveClusters } from "./live-clusters.ts";
 import type { LeftOutReason, OwnershipRule } from "./ownership.ts";
+import type { SliceSink } from "./reflector.ts";
 import { dgdNameOf, type ServiceKey } from "./services.ts";
 import type { EndpointSlice } from "./slice-api.ts";
-
-/** Takes what a reflector reads. */
-export interface SliceSink {
-  /** These are all slices there are. */
-  replace(slices: readonly EndpointSlice[]): void;
-  /** A slice is new, or is not what it was. */
-  put(slice: EndpointSlice): void;
-  /** A slice is gone. */
-  remove(slice: EndpointSlice): void;
-}
 
 export interface SliceIndexOptions {
   readonly rule: OwnershipRule;

@@ -5,7 +5,7 @@ const LEVELS = ["trace", "debug", "info", "warn", "error", "off"] as const;
 type Level = (typeof LEVELS)[number];
 
 /** The parts of the service that log, by the names that `DYN_LOG` knows them. */
-const MODULES = ["main", "http", "registrations"] as const;
+const MODULES = ["main", "http", "registrations", "kubernetes"] as const;
 type Module = (typeof MODULES)[number];
 
 /** What a log line says besides its message. The names that every line has are taken. */

@@ -4,8 +4,8 @@ import { ImportedDirectory } from "../../src/directory/imported.ts";
 import { karmada } from "../../src/kubernetes/karmada.ts";
 import { mcs } from "../../src/kubernetes/mcs.ts";
 import type { OwnershipRule } from "../../src/kubernetes/ownership.ts";
+import type { SliceSink } from "../../src/kubernetes/reflector.ts";
 import type { EndpointPort, EndpointSlice } from "../../src/kubernetes/slice-api.ts";
-import type { SliceSink } from "../../src/kubernetes/slices.ts";
 import type { Registration } from "../../src/pools/pool.ts";
 import type { LivePools, RegistrationStore } from "../../src/registrations/store.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -163,7 +163,7 @@ for (const [mode, rule] of Object.entries({ karmada, mcs })) {
           const routers = directory.routers();
           if (event.type === "register") {
             const registration = makeRegistration({ key: event.key, model: event.model });
-            livePools.put(event.key, registration);
+            livePools.put(registration, JSON.stringify(registration));
             live.set(JSON.stringify(event.key), registration);
           } else if (event.type === "expire") {
             if (live.delete(JSON.stringify(event.key))) livePools.remove(event.key);
@@ -186,6 +186,7 @@ for (const [mode, rule] of Object.entries({ karmada, mcs })) {
 
 const readyStore: RegistrationStore = {
   open: async () => {},
+  renew: () => false,
   register: () => {},
   expire: () => {},
   isComplete: () => true,

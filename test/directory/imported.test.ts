@@ -4,13 +4,13 @@ import type { RouterPort } from "../../src/directory/routers.ts";
 import { karmada } from "../../src/kubernetes/karmada.ts";
 import { mcs } from "../../src/kubernetes/mcs.ts";
 import type { OwnershipRule } from "../../src/kubernetes/ownership.ts";
-import type { SliceSink } from "../../src/kubernetes/slices.ts";
+import type { SliceSink } from "../../src/kubernetes/reflector.ts";
 import { MemoryStore } from "../../src/registrations/memory.ts";
 import type { RegistrationStore } from "../../src/registrations/store.ts";
 import { ServiceError } from "../../src/runtime/errors.ts";
 import { RunClock } from "../../src/runtime/run-clock.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { makeKey, makeRegistration } from "../support/pools.ts";
+import { makeKey, makeRegistration, send } from "../support/pools.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { endpointsAt, karmadaSlice, mcsSlice, podAt } from "../support/slices.ts";
 
@@ -102,7 +102,7 @@ describe("a pool is listed", () => {
   test("with the fields and their order of the reference, its frontends being the imported ones", async () => {
     const { directory, sync, pools } = setUp();
     sync(relays("10.0.0.2", "10.0.0.1"), frontends("10.1.0.2", "10.1.0.1"));
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     expect(pools()).toBe(
       '{"pools":[{"key":{"cluster_id":"aws-west","namespace":"dynamo","dgd_name":"mocker-west-1"},' +
         '"location":{"region":"us-west-2","availability_zone":null,"datacenter":null},' +
@@ -116,7 +116,7 @@ describe("a pool is listed", () => {
   test("while its registration is live and a Ready relay is imported, whichever comes first", async () => {
     const { directory, sync, sink, names, clock } = setUp();
     sync();
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     expect(names()).toEqual([]);
     sink.put(relays("10.0.0.1"));
     expect(names()).toEqual(["aws-west/mocker-west-1"]);
@@ -128,7 +128,7 @@ describe("a pool is listed", () => {
     sink.put(relays("10.0.0.1"));
     clock.advance(15_001);
     expect(names()).toEqual([]);
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     expect(names()).toEqual(["aws-west/mocker-west-1"]);
     // It leaves at that moment, not at the next beat.
     clock.advance(15_000);
@@ -155,7 +155,7 @@ describe("a pool is listed", () => {
       makeKey("wrong"),
       makeKey("mocker-west-1-pool-relay"),
     ]) {
-      await directory.register(makeRegistration({ key }));
+      await send(directory, makeRegistration({ key }));
     }
     expect(names()).toEqual(["aws-west/mocker-west-1"]);
   });
@@ -165,7 +165,7 @@ describe("a pool is listed", () => {
     const of = (name: string, ...at: string[]) =>
       mcsSlice("aws-west", "mocker-west-1-pool-relay", { name, endpoints: endpointsAt(...at) });
     sync(of("one", "2001:DB8:0::A", "10.0.0.9"), of("two", "10.0.0.9", "10.0.0.10", "2001:db8::a"));
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     expect(pool().relay_identities).toEqual(["ip:10.0.0.10", "ip:10.0.0.9", "ip:2001:db8::a"]);
   });
 
@@ -200,7 +200,7 @@ describe("a pool is listed", () => {
       ),
       of("none", [], "10.1.0.9"),
     );
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     expect(pool().frontends).toEqual([
       "http://10.1.0.1/",
       "http://10.1.0.1:8000/",
@@ -212,7 +212,7 @@ describe("a pool is listed", () => {
   test("without frontends where none is imported, never with those of its registration", async () => {
     const { directory, sync, sink, pool } = setUp();
     sync(relays("10.0.0.1"));
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     expect(pool().frontends).toEqual([]);
     sink.put(frontends("10.1.0.1"));
     expect(pool().frontends).toEqual(["http://10.1.0.1:8000/"]);
@@ -223,8 +223,8 @@ describe("a pool is listed", () => {
   test("with what its last registration says of the rest", async () => {
     const { directory, sync, pool } = setUp();
     sync(relays("10.0.0.1"));
-    await directory.register(makeRegistration());
-    await directory.register(makeRegistration({ model: "other" }));
+    await send(directory, makeRegistration());
+    await send(directory, makeRegistration({ model: "other" }));
     expect(pool()).toMatchObject({ model: "other", relay_identities: ["ip:10.0.0.1"] });
   });
 
@@ -233,7 +233,7 @@ describe("a pool is listed", () => {
       routerService: "mocker-west-1-frontend",
     });
     sync(relays("10.0.0.1"));
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     sink.put(frontends("10.1.0.1"));
     expect(pool().frontends).toEqual(["http://10.1.0.1:8000/"]);
     const listed = '{"routers":[{"replica":"aws-west/10.1.0.1","url":"http://10.1.0.1:8000/"}]}';
@@ -257,17 +257,17 @@ describe("karmada", () => {
     );
     const of = (cluster: string, dgd: string) =>
       makeRegistration({ key: makeKey(dgd, { cluster_id: cluster }) });
-    await directory.register(of("a", "x"));
+    await send(directory, of("a", "x"));
     expect(names()).toEqual(["a/x"]);
     // Any pool of a cluster makes it known.
     clock.advance(5000);
-    await directory.register(of("a-b", "y"));
+    await send(directory, of("a-b", "y"));
     expect(names()).toEqual([]);
-    await directory.register(of("a-b", "x"));
-    await directory.register(of("a", "x"));
+    await send(directory, of("a-b", "x"));
+    await send(directory, of("a", "x"));
     expect(names()).toEqual(["a-b/x"]);
     clock.advance(10_000);
-    await directory.register(of("a", "x"));
+    await send(directory, of("a", "x"));
     clock.advance(5001);
     expect(names()).toEqual(["a/x"]);
   });
@@ -277,7 +277,7 @@ describe("the same outcome", () => {
   test("keeps the very same bytes and ETag", async () => {
     const { directory, sync, sink } = setUp();
     sync(relays("10.0.0.1", "10.0.0.2"), frontends("10.1.0.1"));
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     const pools = directory.pools();
     const routers = directory.routers();
     sink.put(relays("10.0.0.2", "10.0.0.1"));
@@ -286,13 +286,13 @@ describe("the same outcome", () => {
       mcsSlice("aws-east", "mocker-west-1-pool-relay", { endpoints: endpointsAt("10.0.0.3") }),
     );
     sink.put(mcsSlice("aws-east", "global-router", { endpoints: [] }));
-    await directory.register(makeRegistration({ frontends: ["http://elsewhere/"] }));
+    await send(directory, makeRegistration({ frontends: ["http://elsewhere/"] }));
     expect(directory.pools()).toBe(pools);
     expect(directory.routers()).toBe(routers);
     sink.put(relays("10.0.0.2"));
-    expect(directory.pools().etag("identity")).not.toBe(pools.etag("identity"));
+    expect(directory.pools().etags.identity).not.toBe(pools.etags.identity);
     sink.put(relays("10.0.0.1", "10.0.0.2"));
-    expect(directory.pools().etag("identity")).toBe(pools.etag("identity"));
+    expect(directory.pools().etags.identity).toBe(pools.etags.identity);
   });
 });
 
@@ -328,7 +328,7 @@ describe("readiness", () => {
 
   test("before the first sync of the slices both lists are unavailable", async () => {
     const { directory, sync } = setUp();
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     const reason = unavailable("the slices have not been listed yet");
     expect(() => directory.pools()).toThrow(reason);
     expect(() => directory.routers()).toThrow(reason);
@@ -390,7 +390,7 @@ describe("readiness", () => {
   test("while the slices are cut off, the last lists serve", async () => {
     const { directory, sync, source, names, clock } = setUp();
     sync(relays("10.0.0.1"));
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     source.current = false;
     clock.advance(10_000);
     expect(names()).toEqual(["aws-west/mocker-west-1"]);
@@ -406,16 +406,16 @@ describe("the log", () => {
     const pool = "aws-west/dynamo/mocker-west-1";
     const reason =
       "no Ready endpoint of Service mocker-west-1-pool-relay is imported from cluster aws-west";
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     expect(said()).toEqual([["info", "pool not listed", { pool, reason }]]);
-    await directory.register(makeRegistration({ model: "other" }));
+    await send(directory, makeRegistration({ model: "other" }));
     sink.put(relays());
     expect(said()).toEqual([]);
     sink.put(relays("10.0.0.1"));
     expect(said()).toEqual([["info", "pool listed", { pool }]]);
     sink.put(relays("10.0.0.2"));
     sink.put(frontends("10.1.0.1"));
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     expect(said()).toEqual([]);
     sink.remove(relays());
     expect(said()).toEqual([["info", "pool no longer listed", { pool, reason }]]);
@@ -424,13 +424,13 @@ describe("the log", () => {
     clock.advance(20_000);
     expect(said()).toEqual([]);
     sink.put(relays("10.0.0.1"));
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     expect(said()).toEqual([["info", "pool listed", { pool }]]);
   });
 
   test("is spared the pools that the first sync finds", async () => {
     const { directory, sync, lines } = setUp();
-    await directory.register(makeRegistration());
+    await send(directory, makeRegistration());
     sync(relays("10.0.0.1"));
     expect(lines.map(({ level }) => level)).toEqual(["debug", "debug"]);
   });

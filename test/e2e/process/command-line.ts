@@ -92,9 +92,9 @@ export function commandLineTests(command: readonly string[]): void {
   const each = (names: readonly string[], ...words: string[]) =>
     Object.fromEntries(names.map((name) => [`--${name}`, words]));
 
-  /** For settings that are right, but of a mode or store that this version does not have. */
-  const notPartOfThisVersion = (args: readonly string[], ...words: string[]) =>
-    expectStartupError(command, { args }, "not part of this version", ...words);
+  /** For Kubernetes settings that are right: what is missing is an API server. */
+  const takenWithoutApiServer = (args: readonly string[]) =>
+    expectStartupError(command, { args }, "set KUBECONFIG");
 
   /** For DynamoDB settings that are right: what is missing is the region, which the environment may give. */
   const takenWithoutRegion = (args: readonly string[]) =>
@@ -457,9 +457,14 @@ export function commandLineTests(command: readonly string[]): void {
     await starts(["--pool-discovery", "registrations", "--registration-storage", "memory"]);
   });
 
-  test("karmada and mcs are not part of this version", async () => {
-    await notPartOfThisVersion(["--pool-discovery", "karmada"], "karmada");
-    await notPartOfThisVersion(["--pool-discovery", "mcs"], "mcs");
+  test("karmada and mcs need an API server to read from", async () => {
+    using folder = temporaryFolder();
+    const missing = join(folder.path, "missing");
+    for (const mode of ["karmada", "mcs"]) {
+      const args = ["--pool-discovery", mode];
+      await expectStartupError(command, { args, env: { HOME: folder.path } }, "set KUBECONFIG");
+      await expectStartupError(command, { args, env: { KUBECONFIG: missing } }, missing);
+    }
   });
 
   test("a flag under the heading of another mode is refused, whatever its value", async () => {
@@ -488,18 +493,20 @@ export function commandLineTests(command: readonly string[]): void {
   });
 
   test("a flag that was not given is never refused", async () => {
-    await forEachOf(["mcs", "karmada"], (mode) => notPartOfThisVersion(["--pool-discovery", mode]));
+    await forEachOf(["mcs", "karmada"], (mode) =>
+      takenWithoutApiServer(["--pool-discovery", mode]),
+    );
     await takenWithoutRegion(DYNAMODB);
     await starts([]);
   });
 
   test("flags where they belong are taken", async () => {
-    await notPartOfThisVersion([...MCS, ...kubernetesFlags.flatMap(withValue)]);
+    await takenWithoutApiServer([...MCS, ...kubernetesFlags.flatMap(withValue)]);
     const rest = dynamodbFlags.filter((name) => name !== "dynamodb-table").flatMap(withValue);
     const env = { AWS_EC2_METADATA_DISABLED: "true" };
     const args = ["--listen", "127.0.0.1:0", ...DYNAMODB, ...rest];
     await expectStartupError(command, { args, env }, "no AWS credentials");
-    await notPartOfThisVersion([...MCS, ...DYNAMODB, ...rest]);
+    await takenWithoutApiServer([...MCS, ...DYNAMODB, ...rest]);
   });
 
   test("--router-port is a name or a number as Kubernetes allows", async () => {
@@ -507,7 +514,7 @@ export function commandLineTests(command: readonly string[]): void {
       refused([...MCS, `--router-port=${value}`], "--router-port:").then(() => {}),
     );
     await forEachOf(["1", "65535", "http", "a", "http-2"], (value) =>
-      notPartOfThisVersion([...MCS, `--router-port=${value}`]),
+      takenWithoutApiServer([...MCS, `--router-port=${value}`]),
     );
   });
 
@@ -516,7 +523,7 @@ export function commandLineTests(command: readonly string[]): void {
     const both = (value: string) => [...MCS, ...names.map((name) => `--${name}=${value}`)];
     const wrong = ["A", "a_b", "-a", "a-", "a.b", "a/b", "a b", "a".repeat(64)];
     await forEachOf(wrong, (value) => refusedEach(both(value), each(names)));
-    await notPartOfThisVersion(both("a".repeat(63)));
+    await takenWithoutApiServer(both("a".repeat(63)));
   });
 
   test("the DynamoDB store needs a table with a legal name", async () => {
