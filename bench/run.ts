@@ -9,6 +9,7 @@ import { type Figure, table } from "./figure.ts";
 import { findWrk } from "./load.ts";
 import { idleMemoryFigure, poolMemoryFigure, sizeFigure } from "./memory.ts";
 import { type Programs, preparePrograms } from "./programs.ts";
+import { sliceFigures } from "./slices.ts";
 import { helpFigure, startFigure } from "./start.ts";
 import { tableFigures } from "./table.ts";
 import { getFigures, notModifiedFigure, postFigure, scaleFigure } from "./throughput.ts";
@@ -26,6 +27,7 @@ const groups: Readonly<Record<string, Group>> = {
   "pool-memory": poolMemoryFigure,
   size: sizeFigure,
   table: tableFigures,
+  slices: sliceFigures,
 };
 
 const RESULTS = `${import.meta.dir}/../dist/bench.json`;
