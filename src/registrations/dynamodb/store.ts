@@ -1,5 +1,11 @@
 import { differences } from "../../pools/canonical.ts";
-import { poolName, type Registration, registrationJson, sortKey } from "../../pools/pool.ts";
+import {
+  type PoolKey,
+  poolName,
+  type Registration,
+  registrationJson,
+  sortKey,
+} from "../../pools/pool.ts";
 import { type Cancel, type Clock, DeadlineError, withDeadline } from "../../runtime/clock.ts";
 import { Cooldown } from "../../runtime/cooldown.ts";
 import { messageOf, ServiceError } from "../../runtime/errors.ts";
@@ -8,7 +14,7 @@ import type { RunClock } from "../../runtime/run-clock.ts";
 import { Capacity } from "../capacity.ts";
 import { Disagreements } from "../disagreements.ts";
 import type { LivePools, RegistrationStore } from "../store.ts";
-import { type Decoded, decode, type Item, parseText, type Renewal } from "./item.ts";
+import { type Decoded, decode, parseText, type Renewal } from "./item.ts";
 import { type RegistrationTable, TableError } from "./table.ts";
 
 export interface DynamoStoreOptions {
@@ -28,9 +34,14 @@ export interface DynamoStoreOptions {
 
 /** What the table, or a later write of our own, says of a pool. */
 interface Record {
-  readonly registration: Registration;
-  /** What the registration was read from, to tell an unchanged item without parsing it. */
+  readonly key: PoolKey;
+  /**
+   * The registration as it was read or written. It is parsed when it is needed, which is seldom, and
+   * is a fraction of what the object would take; and an item that says the same is not parsed at all.
+   */
   readonly text: string;
+  /** What the text says, from when it is parsed until it has been told. */
+  readonly parsed: Registration | undefined;
   readonly renewal: Renewal;
 }
 
@@ -163,17 +174,19 @@ export class DynamoStore implements RegistrationStore {
     const { table, clock, heartbeatIntervalSecs, leaseSecs, region } = this.#options;
     const id = sortKey(registration.key);
     const known = this.#pools.get(id);
+    const json = JSON.stringify(registration);
     const isSame =
-      known !== undefined && differences(known.registration, registration).length === 0;
-    let kept = isSame ? known.registration : registration;
-    let text = isSame ? known.text : JSON.stringify(registration);
+      known !== undefined &&
+      (known.text === json || differences(registrationOf(known), registration).length === 0);
+    let text = isSame ? known.text : json;
     const refusal = isSame
       ? undefined
       : this.#capacity.refusal(registration.key, known?.bytes, Buffer.byteLength(text));
+    let kept = registration;
     if (refusal !== undefined) {
       if (known === undefined) throw refusal;
       // The change can't be kept, but the pool is alive.
-      kept = known.registration;
+      kept = registrationOf(known);
       text = known.text;
     }
     const renewal = { renewedAtMs: clock.wallMs(), leaseSecs, writtenIn: region };
@@ -183,15 +196,16 @@ export class DynamoStore implements RegistrationStore {
         // with its lists in the order that came first.
         const present = known === undefined ? "kept" : "replaced";
         const old = await table.write({ id, text, renewal, present }, signal);
-        const before = this.#textIn(id, old);
-        const fields = before === undefined ? [] : differences(before.registration, kept);
+        const { text: oldText } = decode(old);
+        if (oldText === text) return;
+        const before = oldText === undefined ? undefined : parseText(id, oldText);
+        const fields = before === undefined ? [] : differences(before, kept);
         if (fields.length > 0 && this.#endsAtMs(decode(old)) >= this.#nowMs()) {
           this.#disagreements.note(registration.key, fields);
         }
         if (present === "replaced" || old.registration === undefined) return;
-        if (before !== undefined && fields.length === 0) {
-          kept = before.registration;
-          text = before.text;
+        if (oldText !== undefined && before !== undefined && fields.length === 0) {
+          text = oldText;
         } else {
           await table.write({ id, text, renewal, present: "replaced" }, signal);
         }
@@ -204,21 +218,16 @@ export class DynamoStore implements RegistrationStore {
     const isMended = this.#undecodable.delete(id);
     const before = this.#pools.get(id);
     const wasInGrace = this.#isInGrace(before);
-    const pool = this.#put(before, id, { registration: kept, text, renewal });
+    const pool = this.#put(before, id, {
+      key: registration.key,
+      text,
+      parsed: text === json ? registration : undefined,
+      renewal,
+    });
     pool.writtenAt = this.#events;
     if (isMended || wasInGrace) this.#settleAll(this.#asOfMs);
     else this.#settle(pool, this.#asOfMs);
     if (refusal !== undefined) throw refusal;
-  }
-
-  /** The registration that an item had, where it had one that can be decoded. */
-  #textIn(id: string, item: Item): Pick<Record, "text" | "registration"> | undefined {
-    const { text } = decode(item);
-    if (text === undefined) return undefined;
-    const known = this.#pools.get(id);
-    if (known?.text === text) return known;
-    const registration = parseText(id, text);
-    return registration === undefined ? undefined : { text, registration };
   }
 
   expire(): void {
@@ -301,25 +310,27 @@ export class DynamoStore implements RegistrationStore {
     this.#announce(pool);
     // The first read may find thousands that others wrote.
     const level = this.#readAtMs === undefined && pool.writtenAt === 0 ? "debug" : "info";
-    this.#options.log[level]("pool added", { pool: poolName(pool.registration.key) });
+    this.#options.log[level]("pool added", { pool: poolName(pool.key) });
   }
 
-  #announce({ registration, text }: Pool): void {
-    this.#options.livePools.put(registration, registrationJson(registration, text));
+  #announce(pool: Mutable<Pool>): void {
+    const registration = registrationOf(pool);
+    pool.parsed = undefined;
+    this.#options.livePools.put(registration, registrationJson(registration, pool.text));
   }
 
   #unlist(pool: Mutable<Pool>): void {
     if (!pool.isListed) return;
     pool.isListed = false;
-    this.#options.livePools.remove(pool.registration.key);
-    this.#options.log.info("pool expired", { pool: poolName(pool.registration.key) });
+    this.#options.livePools.remove(pool.key);
+    this.#options.log.info("pool expired", { pool: poolName(pool.key) });
   }
 
   /** Puts in what is known of a pool now. Whether it is listed is for `#settle` to say. */
   #put(
     pool: Mutable<Pool> | undefined,
     id: string,
-    { registration, text, renewal }: Record,
+    { key, text, parsed, renewal }: Record,
   ): Mutable<Pool> {
     if (pool !== undefined) {
       pool.renewal = renewal;
@@ -330,8 +341,9 @@ export class DynamoStore implements RegistrationStore {
     if (pool === undefined) {
       const added: Mutable<Pool> = {
         id,
-        registration,
+        key,
         text,
+        parsed,
         renewal,
         bytes,
         writtenAt: 0,
@@ -341,8 +353,8 @@ export class DynamoStore implements RegistrationStore {
       this.#pools.set(id, added);
       return added;
     }
-    pool.registration = registration;
     pool.text = text;
+    pool.parsed = parsed;
     pool.bytes = bytes;
     if (pool.isListed) this.#announce(pool);
     return pool;
@@ -393,8 +405,9 @@ export class DynamoStore implements RegistrationStore {
     }
     const known = this.#pools.get(id);
     const isUnchanged = known?.text === text;
-    const registration = isUnchanged ? known.registration : parseText(id, text);
-    if (registration === undefined) {
+    const parsed = isUnchanged ? undefined : parseText(id, text);
+    const key = isUnchanged ? known.key : parsed?.key;
+    if (key === undefined) {
       snapshot.undecodable.set(id, endsAtMs);
       return;
     }
@@ -403,7 +416,8 @@ export class DynamoStore implements RegistrationStore {
       known,
       // Of two equal strings the one that is kept: comparing it with itself costs nothing.
       text: isUnchanged ? known.text : text,
-      registration,
+      key,
+      parsed,
       renewal: { renewedAtMs, leaseSecs, writtenIn },
     });
     if (renewedAtMs > this.#options.clock.wallMs() + this.#options.skewSecs * 1000) {
@@ -511,4 +525,11 @@ export class DynamoStore implements RegistrationStore {
       this.#cancelTimer = this.#options.clock.after(ms, resolve);
     });
   }
+}
+
+/** The registration of a pool. */
+function registrationOf({ id, text, parsed }: Pool): Registration {
+  const registration = parsed ?? parseText(id, text);
+  if (registration === undefined) throw new Error(`what was kept of ${id} can't be parsed`);
+  return registration;
 }
