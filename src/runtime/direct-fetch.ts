@@ -3,6 +3,5 @@
  * environment are not heeded. It gives up when its signal says so, and not by itself.
  */
 export function directFetch(input: string | URL | Request, init?: BunFetchRequestInit) {
-  // Bun's types lack `proxy: false`.
-  return fetch(input, { ...init, proxy: false, timeout: false } as BunFetchRequestInit);
+  return fetch(input, { ...init, proxy: false, timeout: false });
 }
