@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 import { isatty } from "node:tty";
-import { runCommand } from "citty";
+import type { ParsedArgs } from "citty";
 import { command } from "./cli/command.ts";
 import type { Config } from "./cli/config.ts";
 import { systemClock } from "./runtime/clock.ts";
@@ -9,6 +9,9 @@ import { LineWriter } from "./runtime/line-writer.ts";
 import { createLogs } from "./runtime/log.ts";
 
 const SIGNALS = { SIGINT: 2, SIGTERM: 15 } as const;
+
+// What citty would have read of the line, which nobody asks for.
+const UNREAD = { _: [] } as ParsedArgs<never>;
 
 const stderr = new LineWriter(2, systemClock);
 
@@ -22,7 +25,10 @@ async function exit(status: number): Promise<never> {
 /** Reads the flags, serves until a signal, and returns the exit status. */
 async function main(rawArgs: string[]): Promise<number> {
   try {
-    await runCommand(command({ print, serve }), { rawArgs });
+    const cmd = command({ print, serve });
+    // Not by citty's `runCommand`: it would read the line in its own way first, with enough work to
+    // bring in the optimising compiler, which is 3 MB of memory.
+    await cmd.run?.({ cmd, rawArgs, args: UNREAD });
     return 0;
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
