@@ -126,8 +126,8 @@ export class MemoryStore implements RegistrationStore {
     this.#byPlace[lease.place] = lease;
     this.#byId.set(id, lease);
     this.#remember(lease, text);
-    this.#livePools.put(registration, json);
     this.#log.info("pool added", { pool: poolName(registration.key) });
+    this.#livePools.put(registration, json);
   }
 
   #remove(place: number): void {

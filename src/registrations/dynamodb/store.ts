@@ -307,10 +307,10 @@ export class DynamoStore implements RegistrationStore {
   #list(pool: Mutable<Pool>): void {
     if (pool.isListed) return;
     pool.isListed = true;
-    this.#announce(pool);
     // The first read may find thousands that others wrote.
     const level = this.#readAtMs === undefined && pool.writtenAt === 0 ? "debug" : "info";
     this.#options.log[level]("pool added", { pool: poolName(pool.key) });
+    this.#announce(pool);
   }
 
   #announce(pool: Mutable<Pool>): void {
