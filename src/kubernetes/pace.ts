@@ -18,8 +18,11 @@ export interface Ending {
   readonly lastedMs: number | undefined;
 }
 
-/** A watch that ends sooner is a failure, or a server that ends each at once would be stormed. */
-const SHORT_WATCH_MS = 1000;
+/**
+ * A watch that ends sooner is a failure, or a server that ends each at once would be stormed. Nothing
+ * may have been heard on it.
+ */
+export const SHORT_WATCH_MS = 1000;
 /**
  * A watch that lasted so long shows that the server is well: what fails next is a first failure again.
  * Were every watch cut just then, and a list of a few pages made after each, that would still be less

@@ -2,7 +2,7 @@ import { type Cancel, type Clock, DeadlineError } from "../runtime/clock.ts";
 import { Cooldown } from "../runtime/cooldown.ts";
 import { messageOf } from "../runtime/errors.ts";
 import type { Log } from "../runtime/log.ts";
-import { type Ending, type EndReason, Pace } from "./pace.ts";
+import { type Ending, type EndReason, Pace, SHORT_WATCH_MS } from "./pace.ts";
 import { ApiError, type EndpointSlice, type SliceApi, type WatchEvent } from "./slice-api.ts";
 import { Watchdog } from "./watchdog.ts";
 
@@ -56,7 +56,7 @@ export class Reflector {
   #resourceVersion: string | undefined;
   /** When the watch that is going on was established, on the monotonic clock. */
   #establishedAtMs: number | undefined;
-  /** Since when there has been no watch, where there is none. */
+  /** Since when there has been no watch that lasted, where there is none. */
   #unwatchedSinceMs = 0;
   #lastError: string | undefined;
   #isLossLogged = false;
@@ -99,11 +99,15 @@ export class Reflector {
     return this.#isSynced;
   }
 
-  /** Whether the sink is in step: a watch is established, or was not for at most 30 s. */
+  /**
+   * Whether the sink is in step: a watch is established, or was not for at most 30 s. A watch that ends
+   * within a second is none: a server may take each on and end it at once, and tell nothing for ever.
+   */
   isCurrent(): boolean {
     if (!this.#isSynced) return false;
-    if (this.#establishedAtMs !== undefined) return true;
-    return this.#options.clock.monotonicMs() - this.#unwatchedSinceMs <= CURRENT_MS;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs - this.#unwatchedSinceMs <= CURRENT_MS) return true;
+    return nowMs - (this.#establishedAtMs ?? nowMs) >= SHORT_WATCH_MS;
   }
 
   /** Why the sink has had no whole list yet; undefined once it has. */
@@ -216,9 +220,11 @@ export class Reflector {
       return { reason, message: messageOf(thrown), lastedMs: undefined };
     }
     this.#establishedAtMs = undefined;
-    // One that was silent may have been lost at any time since it was last heard.
-    this.#unwatchedSinceMs = reason === "silent" ? watchdog.heardAtMs : nowMs;
     const lastedMs = nowMs - establishedAtMs;
+    if (lastedMs >= SHORT_WATCH_MS) {
+      // One that was silent may have been lost at any time since it was last heard.
+      this.#unwatchedSinceMs = reason === "silent" ? watchdog.heardAtMs : nowMs;
+    }
     const message =
       thrown === undefined
         ? `the API server ended the watch after ${lastedMs / 1000} s`

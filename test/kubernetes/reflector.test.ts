@@ -328,7 +328,9 @@ describe("a watch", () => {
       "watch 4599",
       "watch 9400",
       "watch 19001",
+      "list 38202",
       "watch 38202",
+      "list 60703",
       "watch 60703",
     ]);
   });
@@ -616,6 +618,8 @@ describe("the slices are current", () => {
     ["refuses", { refusal: refused }],
     ["denies", { refusal: denied }],
     ["hangs", { answerAfterMs: never }],
+    ["ends each at once", { lastsMs: 0 }],
+    ["fails in each within a second", { lastsMs: 999, ending: refused }],
   ])("for 30 s without a watch, where the server %s", async (_, script) => {
     const { api, run, reflector } = await watching();
     await run(100_000);
@@ -657,7 +661,7 @@ describe("the slices are current", () => {
     expect(reflector.isCurrent()).toBe(true);
   });
 
-  test("no longer where a watch was silent, until there are a list and the next", async () => {
+  test("no longer where a watch was silent, until there are a list and one that lasts", async () => {
     const { api, run, reflector } = await watching();
     api.script = () => ({ answerAfterMs: 1000 });
     api.endWatches("silence");
@@ -665,7 +669,7 @@ describe("the slices are current", () => {
     expect(reflector.isCurrent()).toBe(true);
     await run(1);
     expect(reflector.isCurrent()).toBe(false);
-    await run(1000 + 999);
+    await run(1000 + 1000 + 999);
     expect(reflector.isCurrent()).toBe(false);
     await run(1);
     expect(reflector.isCurrent()).toBe(true);
@@ -725,7 +729,7 @@ describe("a process that could not run for ten minutes", () => {
     expect(reflector.isSynced).toBe(true);
     clock.pause(pauseMs);
     clock.wake();
-    await run(0);
+    await run(1000);
     expect(asked()).toEqual(["list 0", "watch 600000"]);
     expect(reflector.isCurrent()).toBe(true);
   });
