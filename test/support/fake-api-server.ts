@@ -28,6 +28,12 @@ interface Change {
   readonly after: StoredSlice | undefined;
 }
 
+/** A watch that is open. */
+interface Watcher {
+  readonly tell: (change: Change) => void;
+  readonly end: () => void;
+}
+
 export type Verb = "list" | "watch";
 
 export interface ApiRequest {
@@ -178,7 +184,7 @@ export class FakeApiServer implements Disposable {
   readonly #options: FakeApiServerOptions;
   readonly #sockets = new Set<Socket>();
   readonly #faults = new Map<Verb, ApiFault>();
-  readonly #watchers = new Set<(change: Change) => void>();
+  readonly #watchers = new Set<Watcher>();
   readonly #lists = new Map<string, { readonly rest: StoredSlice[]; readonly version: string }>();
   readonly #slices = new Map<string, StoredSlice>();
   #history: Change[] = [];
@@ -261,6 +267,27 @@ export class FakeApiServer implements Disposable {
     this.#faults.clear();
   }
 
+  /** Refuses connections, and closes those that there are, as a server does that has ended. */
+  async stop(): Promise<void> {
+    const closed = new Promise((done) => this.#server.close(done));
+    this.dropAll();
+    await closed;
+  }
+
+  /** Serves the same slices, at the same address, as a server does that has been started again. */
+  async startAgain(): Promise<void> {
+    const { hostname = "127.0.0.1" } = this.#options;
+    await new Promise<void>((done, failed) => {
+      this.#server.once("error", failed);
+      this.#server.listen(this.#port, hostname, done);
+    });
+  }
+
+  /** Ends every watch in order, as at its time-out. */
+  endWatches(): void {
+    for (const { end } of this.#watchers) end();
+  }
+
   /** Closes every connection. */
   dropAll(): void {
     for (const socket of this.#sockets) socket.destroy();
@@ -288,7 +315,7 @@ export class FakeApiServer implements Disposable {
     if (after === undefined) this.#slices.delete(key);
     else this.#slices.set(key, after);
     this.#history.push(change);
-    for (const watcher of this.#watchers) watcher(change);
+    for (const { tell } of this.#watchers) tell(change);
   }
 
   #accept(socket: Socket): void {
@@ -468,21 +495,20 @@ export class FakeApiServer implements Disposable {
       sendLine(JSON.stringify({ type: "BOOKMARK", object: { metadata } }));
     };
     for (const change of this.#history) if (change.version > from) tell(change);
-    this.#watchers.add(tell);
-    const marking = setInterval(bookmark, this.bookmarkMs);
     const stop = () => {
-      this.#watchers.delete(tell);
+      this.#watchers.delete(watcher);
       clearInterval(marking);
       clearTimeout(ending);
     };
-    const ending = setTimeout(
-      () => {
-        bookmark();
-        stop();
-        endWatch();
-      },
-      Number(query.get("timeoutSeconds") ?? 1800) * 1000,
-    );
+    const end = () => {
+      bookmark();
+      stop();
+      endWatch();
+    };
+    const watcher = { tell, end };
+    this.#watchers.add(watcher);
+    const marking = setInterval(bookmark, this.bookmarkMs);
+    const ending = setTimeout(end, Number(query.get("timeoutSeconds") ?? 1800) * 1000);
     void closed.then(stop);
   }
 }

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, describe, setDefaultTimeout } from "bun:test";
+import {
+  cleanUp,
+  compiledCommand,
+  dynoxide,
+  Emulator,
+  isInstalled,
+  sourceCommand,
+} from "../../support/dynamodb.ts";
+import { removeCertificates } from "../../support/imports.ts";
+import { faultTests } from "./faults.ts";
+import { formTests, handMadeTests, joinTests, routerFlagTests } from "./joins.ts";
+import { pauseTests } from "./pauses.ts";
+import { rotationTests, startUpTests } from "./start-up.ts";
+
+setDefaultTimeout(120_000);
+
+const hasDynamoDB = isInstalled(dynoxide);
+let emulator: Emulator;
+beforeAll(async () => {
+  if (hasDynamoDB) emulator = await Emulator.start(dynoxide);
+});
+afterAll(async () => {
+  await cleanUp();
+  removeCertificates();
+});
+
+// Real processes, which wait far more than they work: so all of these tests are in one file, and
+// many of them run at once.
+describe("karmada and mcs mode", () => {
+  // The longest first.
+  rotationTests(sourceCommand);
+  describe("while the API server is out of order", () => faultTests());
+  describe("over the memory store", () => {
+    joinTests(sourceCommand, undefined);
+    formTests(sourceCommand);
+    routerFlagTests(sourceCommand);
+    handMadeTests(sourceCommand);
+  });
+  describe.skipIf(!hasDynamoDB)("over the DynamoDB store", () => {
+    joinTests(sourceCommand, () => emulator);
+  });
+  describe("a start", () => startUpTests(sourceCommand));
+  describe("a pause", () => pauseTests(sourceCommand));
+  describe("in the compiled file", () => {
+    joinTests(compiledCommand, undefined);
+    formTests(compiledCommand);
+    describe("a start", () => startUpTests(compiledCommand));
+  });
+});
