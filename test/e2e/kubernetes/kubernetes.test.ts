@@ -8,14 +8,17 @@ import {
   sourceCommand,
 } from "../../support/dynamodb.ts";
 import { removeCertificates } from "../../support/imports.ts";
+import { kubernetesPrograms } from "../../support/kube-apiserver.ts";
 import { faultTests } from "./faults.ts";
 import { formTests, handMadeTests, joinTests, routerFlagTests } from "./joins.ts";
 import { pauseTests } from "./pauses.ts";
+import { realApiServerTests } from "./real-api-server.ts";
 import { rotationTests, startUpTests } from "./start-up.ts";
 
 setDefaultTimeout(120_000);
 
 const hasDynamoDB = isInstalled(dynoxide);
+const programs = kubernetesPrograms();
 let emulator: Emulator;
 beforeAll(async () => {
   if (hasDynamoDB) emulator = await Emulator.start(dynoxide);
@@ -47,4 +50,8 @@ describe("karmada and mcs mode", () => {
     formTests(compiledCommand);
     describe("a start", () => startUpTests(compiledCommand));
   });
+
+  if (programs !== undefined) {
+    describe("against kube-apiserver", () => realApiServerTests(compiledCommand, programs));
+  }
 });
