@@ -122,6 +122,8 @@ export class ImportedDirectory implements Directory {
   routers(): Representation {
     const reason = this.#source.unreadyReason();
     if (reason !== undefined) throw new ServiceError("unavailable", reason);
+    // Which clusters are live decides whose a slice with a hand-made name is.
+    this.#store.expire();
     return this.#routers.representation();
   }
 

@@ -271,6 +271,22 @@ describe("karmada", () => {
     clock.advance(5001);
     expect(names()).toEqual(["a/x"]);
   });
+
+  test("a router in a hand-made slice leaves with its cluster's last lease, not at the next beat", async () => {
+    const { directory, sync, routers, clock } = setUp({ rule: karmada });
+    sync(
+      karmadaSlice("", "global-router", {
+        name: "imported-a-manual",
+        endpoints: [podAt("r-0", "10.0.0.1")],
+        ports: [{ port: 80 }],
+      }),
+    );
+    await send(directory, makeRegistration({ key: makeKey("x", { cluster_id: "a" }) }));
+    clock.advance(15_000);
+    expect(routers()).toContain('"replica":"a/r-0"');
+    clock.pause(1);
+    expect(routers()).toBe('{"routers":[]}');
+  });
 });
 
 describe("the same outcome", () => {
