@@ -20,7 +20,10 @@ export interface Figure {
   /** Medians of the rounds. */
   readonly service: number;
   readonly peer?: number;
-  /** Service divided by peer. */
+  /**
+   * Service divided by peer: the median over the rounds, in each of which they were measured one right
+   * after the other. The machine's own pace may double from one minute to the next, and hits both.
+   */
   readonly ratio?: number;
   readonly goal?: Goal;
   readonly isMet?: boolean;
@@ -40,7 +43,7 @@ export interface Samples {
 export function figure(name: string, unit: Unit, samples: Samples, goal?: Goal): Figure {
   const service = median(samples.service);
   const peer = samples.peer === undefined ? undefined : median(samples.peer);
-  const ratio = peer === undefined ? undefined : service / peer;
+  const ratio = ratioOf(samples);
   return {
     name,
     unit,
@@ -50,6 +53,11 @@ export function figure(name: string, unit: Unit, samples: Samples, goal?: Goal):
     ...(goal === undefined ? {} : { goal, isMet: meets(ratio ?? service, goal) }),
     samples,
   };
+}
+
+function ratioOf({ service, peer }: Samples): number | undefined {
+  if (peer === undefined) return undefined;
+  return median(service.map((value, round) => value / (peer[round] ?? Number.NaN)));
 }
 
 function meets(value: number, { sign, bound }: Goal): boolean {

@@ -1,4 +1,4 @@
-import { compareKeys, type PoolKey, sortKey } from "../pools/pool.ts";
+import { compareKeys, type PoolKey } from "../pools/pool.ts";
 import { Representation } from "./representation.ts";
 
 interface Entry {
@@ -12,7 +12,6 @@ interface Entry {
  */
 export class Listing {
   readonly #show: (json: string) => string;
-  readonly #byId = new Map<string, Entry>();
   readonly #sorted: Entry[] = [];
   #representation: Representation | undefined;
   #complete = false;
@@ -27,24 +26,20 @@ export class Listing {
 
   /** Lists a pool as `json`, in place of what was listed under its key. */
   put(key: PoolKey, json: string): void {
-    const id = sortKey(key);
-    const listed = this.#byId.get(id);
+    const place = this.#place(key);
+    const listed = this.#at(place, key);
     if (listed?.json === json) return;
     this.#representation = undefined;
-    if (listed !== undefined) {
-      listed.json = json;
-      return;
-    }
-    const entry = { key, json };
-    this.#byId.set(id, entry);
-    this.#sorted.splice(this.#place(key), 0, entry);
+    if (listed === undefined) this.#sorted.splice(place, 0, { key, json });
+    else listed.json = json;
   }
 
   /** Takes a pool off the list; harmless where it is not on it. */
   remove(key: PoolKey): void {
-    if (!this.#byId.delete(sortKey(key))) return;
+    const place = this.#place(key);
+    if (this.#at(place, key) === undefined) return;
     this.#representation = undefined;
-    this.#sorted.splice(this.#place(key), 1);
+    this.#sorted.splice(place, 1);
   }
 
   /** The body of `GET /pools`, the same object until its content changes. */
@@ -55,6 +50,12 @@ export class Listing {
       this.#complete = complete;
     }
     return this.#representation;
+  }
+
+  /** What is listed under `key`, whose place is `place`. */
+  #at(place: number, key: PoolKey): Entry | undefined {
+    const entry = this.#sorted[place];
+    return entry !== undefined && compareKeys(entry.key, key) === 0 ? entry : undefined;
   }
 
   /** Where `key` stands, or would stand, in the order of the list. */
