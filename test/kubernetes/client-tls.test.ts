@@ -4,7 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSliceApi } from "../../src/kubernetes/client.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { type Certificates, makeCertificates } from "../support/certificates.ts";
+import {
+  type Certificates,
+  canMakeCertificates,
+  makeCertificates,
+} from "../support/certificates.ts";
 import { FakeApiServer } from "../support/fake-api-server.ts";
 import { issueCertificate } from "../support/issue-certificate.ts";
 import { dataOf } from "../support/kubeconfig.ts";
@@ -14,17 +18,21 @@ import { freePort } from "../support/service.ts";
 import { apiErrorOf, clusterOf, listed, openWith, sliceNamed } from "../support/slice-client.ts";
 import { thrownBy } from "../support/thrown-by.ts";
 
+const canRun = canMakeCertificates("the tests of the client over TLS");
 let folder = "";
 let certificates: Certificates;
 let good: { readonly cert: string; readonly key: string };
 let expired: { readonly cert: string; readonly key: string };
 beforeAll(async () => {
+  if (!canRun) return;
   folder = mkdtempSync(join(tmpdir(), "client-tls-"));
   certificates = await makeCertificates(folder);
   good = await issueCertificate(folder, { subject: "/CN=good" });
   expired = await issueCertificate(folder, { subject: "/CN=expired", days: -1 });
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => {
+  if (canRun) rmSync(folder, { recursive: true });
+});
 
 const text = (path: string) => readFileSync(path, "utf8");
 const filesOf = ({ cert, key }: typeof good) => ({ "client-certificate": cert, "client-key": key });
@@ -49,7 +57,7 @@ async function withEnv(env: Record<string, string>, action: () => Promise<void>)
   }
 }
 
-describe("the API server's certificate", () => {
+describe.skipIf(!canRun)("the API server's certificate", () => {
   test("is verified against the kubeconfig's CA, given as data or as a file", async () => {
     using fake = await start();
     expect(await listed(await openWith({ cluster: clusterOf(fake, certificates.root) }))).toEqual([
@@ -115,7 +123,7 @@ describe("the API server's certificate", () => {
   });
 });
 
-describe("a client certificate", () => {
+describe.skipIf(!canRun)("a client certificate", () => {
   test("is sent, from a file or from data", async () => {
     using fake = await start();
     fake.allowed = new Set(["good"]);
@@ -188,7 +196,7 @@ describe("a client certificate", () => {
   });
 });
 
-describe("an API server is reached", () => {
+describe.skipIf(!canRun)("an API server is reached", () => {
   test("by an IPv6 address", async () => {
     let fake: FakeApiServer;
     try {

@@ -16,6 +16,13 @@ export interface Certificates {
   readonly encryptedKey: string;
 }
 
+/** Whether certificates can be made here. Says so where they can't, and which tests that skips. */
+export function canMakeCertificates(tests: string): boolean {
+  if (Bun.which("openssl") !== null) return true;
+  console.log(`skipped: ${tests} need the openssl command`);
+  return false;
+}
+
 /** Makes certificates with the `openssl` command. */
 export async function makeCertificates(folder: string): Promise<Certificates> {
   const at = (name: string) => join(folder, name);

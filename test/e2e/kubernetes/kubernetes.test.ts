@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, setDefaultTimeout } from "bun:test";
+import { canMakeCertificates } from "../../support/certificates.ts";
 import {
   cleanUp,
   compiledCommand,
@@ -18,6 +19,7 @@ import { rotationTests, startUpTests } from "./start-up.ts";
 setDefaultTimeout(120_000);
 
 const hasDynamoDB = isInstalled(dynoxide);
+const canRun = canMakeCertificates("the tests of karmada and mcs mode");
 const programs = kubernetesPrograms();
 let emulator: Emulator;
 beforeAll(async () => {
@@ -30,7 +32,7 @@ afterAll(async () => {
 
 // Real processes, which wait far more than they work: so all of these tests are in one file, and
 // many of them run at once.
-describe("karmada and mcs mode", () => {
+describe.skipIf(!canRun)("karmada and mcs mode", () => {
   // The longest first.
   rotationTests(sourceCommand);
   describe("while the API server is out of order", () => faultTests());

@@ -1,16 +1,17 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import { type Certificates, makeCertificates } from "../../support/certificates.ts";
+import {
+  type Certificates,
+  canMakeCertificates,
+  makeCertificates,
+} from "../../support/certificates.ts";
 import { expectStartupError } from "../../support/outcomes.ts";
 import { RawConnection } from "../../support/raw-http.ts";
 import { registration } from "../../support/relay.ts";
 import { run, Service, temporaryFolder } from "../../support/service.ts";
 
 export function tlsTests(command: readonly string[]): void {
-  if (Bun.which("openssl") === null) {
-    console.log("skipped: the tests of TLS need the openssl command");
-    return;
-  }
+  if (!canMakeCertificates("the tests of TLS")) return;
   const folder = temporaryFolder();
   let files: Certificates;
   beforeAll(async () => {
