@@ -23,14 +23,19 @@ export function canMakeCertificates(tests: string): boolean {
   return false;
 }
 
-/** Makes certificates with the `openssl` command. */
-export async function makeCertificates(folder: string): Promise<Certificates> {
-  const at = (name: string) => join(folder, name);
-  const openssl = async (...args: string[]) => {
+/** The `openssl` command in a folder. Rejects with what it complains of. */
+export function opensslIn(folder: string): (...args: string[]) => Promise<void> {
+  return async (...args) => {
     const child = Bun.spawn(["openssl", ...args], { cwd: folder, stdout: "pipe", stderr: "pipe" });
     const complaint = await new Response(child.stderr).text();
     if ((await child.exited) !== 0) throw new Error(`openssl ${args.join(" ")}: ${complaint}`);
   };
+}
+
+/** Makes certificates with the `openssl` command. */
+export async function makeCertificates(folder: string): Promise<Certificates> {
+  const at = (name: string) => join(folder, name);
+  const openssl = opensslIn(folder);
   const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
   const authority = ["-addext", "basicConstraints=critical,CA:TRUE"];
   const names = "subjectAltName=IP:127.0.0.1,IP:::1,DNS:localhost";

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { opensslIn } from "./certificates.ts";
 
 /**
  * Makes a certificate that the root in a folder of `makeCertificates` has signed, for a client. One of
@@ -12,11 +13,7 @@ export async function issueCertificate(
 ): Promise<{ readonly cert: string; readonly key: string }> {
   const at = (suffix: string) =>
     join(folder, `${subject.replace(/[^A-Za-z0-9]+/g, "-")}.${suffix}`);
-  const openssl = async (...args: string[]) => {
-    const child = Bun.spawn(["openssl", ...args], { cwd: folder, stdout: "pipe", stderr: "pipe" });
-    const complaint = await new Response(child.stderr).text();
-    if ((await child.exited) !== 0) throw new Error(`openssl ${args.join(" ")}: ${complaint}`);
-  };
+  const openssl = opensslIn(folder);
   await openssl(
     ...["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
     ...["-subj", subject, "-keyout", at("key"), "-out", at("csr")],
