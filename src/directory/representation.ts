@@ -10,8 +10,7 @@ export class Representation {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** The strong ETag of the body in each coding (RFC 9110, section 8.8.3). */
   readonly etags: Readonly<Record<Coding, string>>;
-  #gzip: Uint8Array<ArrayBuffer> | undefined;
-  #zstd: Uint8Array<ArrayBuffer> | undefined;
+  readonly #bodies = new Map<Coding, Blob>();
 
   constructor(body: string) {
     this.bytes = ENCODER.encode(body);
@@ -24,18 +23,27 @@ export class Representation {
     };
   }
 
-  /** The body in `coding`, made when it is first asked for. */
-  in(coding: Coding): Uint8Array<ArrayBuffer> {
+  /**
+   * The body in `coding`, made when it is first asked for. A `Blob` is shared by all responses that
+   * are made of it, while each would copy an array: in time, and in memory until it is sent.
+   */
+  in(coding: Coding): Blob {
+    let body = this.#bodies.get(coding);
+    if (body === undefined) {
+      body = new Blob([this.#coded(coding)]);
+      this.#bodies.set(coding, body);
+    }
+    return body;
+  }
+
+  #coded(coding: Coding): Uint8Array {
     switch (coding) {
       case "identity":
         return this.bytes;
       case "gzip":
-        this.#gzip ??= Bun.gzipSync(this.bytes, { level: 1 });
-        return this.#gzip;
+        return Bun.gzipSync(this.bytes, { level: 1 });
       case "zstd":
-        // A copy: what Bun returns is a slice of a larger buffer.
-        this.#zstd ??= new Uint8Array(Bun.zstdCompressSync(this.bytes, { level: 1 }));
-        return this.#zstd;
+        return Bun.zstdCompressSync(this.bytes, { level: 1 });
     }
   }
 }

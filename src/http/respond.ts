@@ -7,35 +7,40 @@ import { chooseCoding, isUnchanged } from "./negotiate.ts";
 /** The answer to a `GET` of a list: its body, or 304 where the client has that already. */
 export function listResponse(request: Request, representation: Representation): Response {
   const coding = chooseCoding(request, representation);
-  if (isUnchanged(request, representation)) {
-    return new Response(null, { status: 304, headers: headersOf(representation, coding, 304) });
-  }
-  const headers = headersOf(representation, coding, 200);
-  return new Response(representation.in(coding), { headers });
+  const status = isUnchanged(request, representation) ? 304 : 200;
+  const { body, headers } = partsOf(representation, coding, status);
+  return new Response(body, { status, headers });
 }
 
-/** The headers of the answers that have been given with a representation, to be made only once. */
-const knownHeaders = new WeakMap<Representation, Map<string, Headers>>();
+/** What an answer is made of. */
+interface Parts {
+  readonly body: Blob | null;
+  readonly headers: Headers;
+}
 
-function headersOf(representation: Representation, coding: Coding, status: 200 | 304): Headers {
-  let known = knownHeaders.get(representation);
+/** The parts of the answers that have been given with a representation, to be made only once. */
+const knownParts = new WeakMap<Representation, Map<string, Parts>>();
+
+function partsOf(representation: Representation, coding: Coding, status: 200 | 304): Parts {
+  let known = knownParts.get(representation);
   if (known === undefined) {
     known = new Map();
-    knownHeaders.set(representation, known);
+    knownParts.set(representation, known);
   }
   const name = `${status} ${coding}`;
-  let headers = known.get(name);
-  if (headers === undefined) {
-    headers = new Headers({
+  let parts = known.get(name);
+  if (parts === undefined) {
+    const headers = new Headers({
       "Content-Type": "application/json",
       "Cache-Control": "no-cache",
       ETag: representation.etags[coding],
       Vary: "Accept-Encoding",
     });
     if (status === 200 && coding !== "identity") headers.set("Content-Encoding", coding);
-    known.set(name, headers);
+    parts = { body: status === 304 ? null : representation.in(coding), headers };
+    known.set(name, parts);
   }
-  return headers;
+  return parts;
 }
 
 const STATUS: Readonly<Record<ErrorCode, number>> = {
