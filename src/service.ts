@@ -2,6 +2,7 @@ import { version } from "../package.json" with { type: "json" };
 import type { Config } from "./cli/config.ts";
 import type { Directory } from "./directory/directory.ts";
 import { RegisteredDirectory } from "./directory/registered.ts";
+import { Waiters } from "./directory/waiters.ts";
 import { createRoutes } from "./http/routes.ts";
 import { listen } from "./http/server.ts";
 import { MemoryStore } from "./registrations/memory.ts";
@@ -46,10 +47,12 @@ export async function startService(
   });
   const openStore = await storeOf(config, { clock, logs }, runClock);
   const directory = await directoryOf(config, { clock, logs }, openStore);
+  const waiters = new Waiters(directory, clock);
 
   let stopping = false;
   const routes = createRoutes({
     directory,
+    waiters,
     heartbeatIntervalSecs: config.heartbeatIntervalSecs,
     leaseDurationSecs: config.leaseDurationSecs,
     isStopping: () => stopping,
@@ -71,6 +74,7 @@ export async function startService(
     async stop(reason) {
       stopping = true;
       log.info("stopping: no new connections, running requests may finish", { reason });
+      waiters.end();
       const finished = await server.drain();
       stopBeat();
       directory.close();

@@ -32,6 +32,9 @@ export interface Directory {
   /** The body of `GET /routers`. */
   routers(): Representation;
 
+  /** Has `heard` called when a list may have changed, other than by time alone. It must be quick. */
+  onChange(heard: () => void): void;
+
   /** Ends what `open` began. */
   close(): void;
 }

@@ -60,6 +60,7 @@ export class ImportedDirectory implements Directory {
   readonly #pools = new Map<string, Pool>();
   readonly #listing = new Listing();
   readonly #synced = Promise.withResolvers<void>();
+  #heard = () => {};
 
   constructor(options: ImportedDirectoryOptions) {
     const { rule, routers, clock, log } = options;
@@ -127,11 +128,16 @@ export class ImportedDirectory implements Directory {
     return this.#routers.representation();
   }
 
+  onChange(heard: () => void): void {
+    this.#heard = heard;
+  }
+
   #unreadyReason(): string | undefined {
     return this.#store.unreadyReason() ?? this.#source.unreadyReason();
   }
 
   #putPool(registration: Registration): void {
+    this.#heard();
     const { key } = registration;
     const id = sortKey(key);
     const known = this.#pools.get(id);
@@ -147,12 +153,14 @@ export class ImportedDirectory implements Directory {
   }
 
   #removePool(key: PoolKey): void {
+    this.#heard();
     this.#pools.delete(sortKey(key));
     this.#listing.remove(key);
     this.slices.removePool(key.cluster_id);
   }
 
   #serviceChanged({ cluster, namespace, service }: ServiceKey): void {
+    this.#heard();
     const routers = this.#routerService;
     if (service === routers.service && namespace === routers.namespace) {
       this.#routers.put(cluster, this.slices.endpointsOf({ cluster, namespace, service }));

@@ -11,11 +11,18 @@ export class RegisteredDirectory implements Directory {
   readonly #listing = new Listing(poolJson);
   readonly #store: RegistrationStore;
   readonly #routers: Representation;
+  #heard = () => {};
 
   constructor(openStore: (livePools: LivePools) => RegistrationStore, routers: readonly Router[]) {
     this.#store = openStore({
-      put: ({ key }, json) => this.#listing.put(key, json),
-      remove: (key) => this.#listing.remove(key),
+      put: ({ key }, json) => {
+        this.#listing.put(key, json);
+        this.#heard();
+      },
+      remove: (key) => {
+        this.#listing.remove(key);
+        this.#heard();
+      },
     });
     this.#routers = routersRepresentation(routers);
   }
@@ -53,6 +60,10 @@ export class RegisteredDirectory implements Directory {
 
   routers(): Representation {
     return this.#routers;
+  }
+
+  onChange(heard: () => void): void {
+    this.#heard = heard;
   }
 }
 

@@ -4,11 +4,18 @@ import { limits } from "../runtime/limits.ts";
 import { oneLine } from "../runtime/text.ts";
 import { chooseCoding, isUnchanged } from "./negotiate.ts";
 
-/** The answer to a `GET` of a list: its body, or 304 where the client has that already. */
-export function listResponse(request: Request, representation: Representation): Response {
+/**
+ * The answer to a `GET` of a list: its body, or 304 where the client has that already. `waitSecs` is
+ * how long the client was allowed to wait for it, where it was.
+ */
+export function listResponse(
+  request: Request,
+  representation: Representation,
+  waitSecs?: number,
+): Response {
   const coding = chooseCoding(request, representation);
   const status = isUnchanged(request, representation) ? 304 : 200;
-  const { body, headers } = partsOf(representation, coding, status);
+  const { body, headers } = partsOf(representation, coding, status, waitSecs);
   return new Response(body, { status, headers });
 }
 
@@ -21,13 +28,18 @@ interface Parts {
 /** The parts of the answers that have been given with a representation, to be made only once. */
 const knownParts = new WeakMap<Representation, Map<string, Parts>>();
 
-function partsOf(representation: Representation, coding: Coding, status: 200 | 304): Parts {
+function partsOf(
+  representation: Representation,
+  coding: Coding,
+  status: 200 | 304,
+  waitSecs: number | undefined,
+): Parts {
   let known = knownParts.get(representation);
   if (known === undefined) {
     known = new Map();
     knownParts.set(representation, known);
   }
-  const name = `${status} ${coding}`;
+  const name = `${status} ${coding} ${waitSecs}`;
   let parts = known.get(name);
   if (parts === undefined) {
     const headers = new Headers({
@@ -37,6 +49,7 @@ function partsOf(representation: Representation, coding: Coding, status: 200 | 3
       Vary: "Accept-Encoding",
     });
     if (status === 200 && coding !== "identity") headers.set("Content-Encoding", coding);
+    if (waitSecs !== undefined) headers.set("Preference-Applied", `wait=${waitSecs}`);
     parts = { body: status === 304 ? null : representation.in(coding), headers };
     known.set(name, parts);
   }

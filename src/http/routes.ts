@@ -1,14 +1,23 @@
 import type { Directory } from "../directory/directory.ts";
+import type { Waiters } from "../directory/waiters.ts";
 import { readJsonBody } from "./body.ts";
-import { listResponse, refusal } from "./respond.ts";
+import { refusal } from "./respond.ts";
+import { listHandler } from "./waiting.ts";
 
-type Handler = (request: Request) => Response | Promise<Response>;
+/** What a handler may ask of the server. */
+export interface RequestServer {
+  /** From now on, the request's connection is cut where it is silent for so many seconds. */
+  timeout(request: Request, seconds: number): void;
+}
+
+export type Handler = (request: Request, server: RequestServer) => Response | Promise<Response>;
 
 /** What each path answers, whatever the method. */
 export type Routes = Readonly<Record<string, Handler>>;
 
 export interface RoutesOptions {
   readonly directory: Directory;
+  readonly waiters: Waiters;
   readonly heartbeatIntervalSecs: number;
   readonly leaseDurationSecs: number;
   /** Whether the service is about to end. */
@@ -19,14 +28,14 @@ const JSON_HEADERS = new Headers({ "Content-Type": "application/json" });
 
 /** What the service answers on each path. */
 export function createRoutes(options: RoutesOptions): Routes {
-  const { directory } = options;
+  const { directory, waiters } = options;
   const registered = JSON.stringify({
     heartbeat_interval_s: options.heartbeatIntervalSecs,
     lease_duration_s: options.leaseDurationSecs,
   });
   return {
     "/pools": byMethod({
-      GET: (request) => listResponse(request, directory.pools()),
+      GET: listHandler(waiters.pools),
       async POST(request) {
         const text = await readJsonBody(request);
         if (!directory.renew(text)) {
@@ -38,7 +47,7 @@ export function createRoutes(options: RoutesOptions): Routes {
       },
     }),
     "/routers": byMethod({
-      GET: (request) => listResponse(request, directory.routers()),
+      GET: listHandler(waiters.routers),
     }),
     "/healthz": byMethod({
       GET() {
@@ -56,13 +65,13 @@ export function createRoutes(options: RoutesOptions): Routes {
  */
 function byMethod(handlers: { readonly GET: Handler; readonly POST?: Handler }): Handler {
   const allowed = ["GET", "HEAD", ...(handlers.POST === undefined ? [] : ["POST"])].join(", ");
-  return (request) => {
+  return (request, server) => {
     switch (request.method) {
       case "GET":
       case "HEAD":
-        return handlers.GET(request);
+        return handlers.GET(request, server);
       case "POST":
-        if (handlers.POST !== undefined) return handlers.POST(request);
+        if (handlers.POST !== undefined) return handlers.POST(request, server);
     }
     return refusal(405, `this path takes ${allowed}`, { Allow: allowed });
   };

@@ -29,6 +29,19 @@ export const limits = {
    * cuts after 12 to 16. It counts from the last complete request: a trickled one is cut as well.
    */
   idleSecs: 13,
+  /** Longest that a client may wait for a list to change; who asks for more waits so long. */
+  waitSecs: 60,
+  /** Most clients that wait, for all lists together; more are answered at once. */
+  waiters: 10_000,
+  /** How often a list that somebody waits for is looked at for what changes by time alone. */
+  waitersLookMs: 100,
+  /**
+   * For how long a list is left alone after waiters were told it: nine times as long as that took, but
+   * so long at least and at most. Bounds what it costs when lists change all the time.
+   */
+  waitersQuietMs: { least: 100, most: 2000 },
+  /** How long waiters may be told a list before other requests have their turn. */
+  waitersTurnMs: 10,
   /** How long running requests may go on after SIGTERM. */
   drainMs: 10_000,
   /** Bodies of this size and less are sent as they are: compressing them saves no packet. */

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
+import type { Directory } from "../../src/directory/directory.ts";
 import { Representation } from "../../src/directory/representation.ts";
+import { Waiters } from "../../src/directory/waiters.ts";
 import { createRoutes, notFound, type Routes } from "../../src/http/routes.ts";
 import { listen } from "../../src/http/server.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
@@ -54,23 +56,26 @@ test("draining waits for the requests that run, and says whether they all finish
 
 test("a path that takes other methods names them all, and any other path is not there", async () => {
   const list = new Representation("{}");
+  const directory: Directory = {
+    open: async () => {},
+    isReady: () => true,
+    renew: () => false,
+    register() {},
+    expire() {},
+    pools: () => list,
+    routers: () => list,
+    onChange() {},
+    close() {},
+  };
   const routes = createRoutes({
-    directory: {
-      open: async () => {},
-      isReady: () => true,
-      renew: () => false,
-      register() {},
-      expire() {},
-      pools: () => list,
-      routers: () => list,
-      close() {},
-    },
+    directory,
+    waiters: new Waiters(directory, systemClock),
     heartbeatIntervalSecs: 5,
     leaseDurationSecs: 15,
     isStopping: () => false,
   });
   const answer = async (method: string, path: string) =>
-    await routes[path]?.(new Request(`http://x${path}`, { method }));
+    await routes[path]?.(new Request(`http://x${path}`, { method }), { timeout() {} });
   expect((await answer("PUT", "/pools"))?.headers.get("allow")).toBe("GET, HEAD, POST");
   expect((await answer("POST", "/routers"))?.headers.get("allow")).toBe("GET, HEAD");
   expect((await answer("POST", "/healthz"))?.status).toBe(405);

@@ -52,7 +52,8 @@ export class FakeClock implements Clock {
       this.pause(Math.max(0, next.atMs - this.#monotonicMs));
       this.#run(next);
     }
-    this.pause(endMs - this.#monotonicMs);
+    // A callback may have taken time of its own.
+    this.pause(Math.max(0, endMs - this.#monotonicMs));
   }
 
   /** Lets time pass while the process can't run: what is due stays so until `wake`. */

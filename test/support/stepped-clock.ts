@@ -15,7 +15,7 @@ export class SteppedClock extends FakeClock {
       this.advance(Math.max(0, nextMs - this.monotonicMs()));
       await settle();
     }
-    this.advance(endMs - this.monotonicMs());
+    this.advance(Math.max(0, endMs - this.monotonicMs()));
     await settle();
   }
 

@@ -1,0 +1,44 @@
+import type { ListWaiters } from "../directory/waiters.ts";
+import { limits } from "../runtime/limits.ts";
+import { isUnchanged } from "./negotiate.ts";
+import { preferredWaitSecs } from "./prefer.ts";
+import { listResponse } from "./respond.ts";
+import type { Handler } from "./routes.ts";
+
+/** The answer to a client that has gone away, which nobody gets: what nginx calls it in its log. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+/**
+ * Answers a `GET` of a list: at once, or where the client has the list and would rather wait for
+ * another (`Prefer: wait=N`, RFC 7240) with a promise.
+ */
+export function listHandler(waiters: ListWaiters): Handler {
+  return (request, server) => {
+    const waitSecs = appliedWaitSecs(request);
+    if (waitSecs === undefined || !waiters.isOpen()) return listResponse(request, waiters.list());
+    if (waitSecs === 0) return listResponse(request, waiters.list(), waitSecs);
+    const held = waiters.hold({
+      has: (list) => isUnchanged(request, list),
+      waitMs: waitSecs * 1000,
+      signal: request.signal,
+    });
+    // It is silent for longer than a connection may be otherwise.
+    server.timeout(request, waitSecs + limits.idleSecs);
+    return held.then((list) => {
+      if (list === undefined) return new Response(null, { status: CLIENT_CLOSED_REQUEST });
+      // Bun does not do this by itself.
+      server.timeout(request, limits.idleSecs);
+      return listResponse(request, list, waitSecs);
+    });
+  };
+}
+
+/** How long to wait at most, in seconds; undefined where there is nothing to wait for. */
+function appliedWaitSecs({ headers }: Request): number | undefined {
+  const waitSecs = preferredWaitSecs(headers);
+  if (waitSecs === undefined) return undefined;
+  const known = headers.get("if-none-match");
+  // No change would ever differ from any content at all.
+  if (known === null || known.trim() === "*") return undefined;
+  return Math.min(waitSecs, limits.waitSecs);
+}
