@@ -451,3 +451,28 @@ describe("the log", () => {
     expect(lines.map(({ level }) => level)).toEqual(["debug", "debug"]);
   });
 });
+
+test("whoever listens hears of each change of the slices and the registrations, and of no renewal", async () => {
+  const { directory, sink, clock } = setUp().sync();
+  let heard = 0;
+  directory.onChange(() => {
+    heard += 1;
+  });
+  const hears = async (action: () => unknown) => {
+    const before = heard;
+    await action();
+    return heard > before;
+  };
+  const routers = mcsSlice("aws-west", "global-router", {
+    endpoints: endpointsAt("10.9.0.1"),
+    ports: [{ name: "", port: 9090 }],
+  });
+  expect(await hears(() => send(directory, makeRegistration()))).toBe(true);
+  expect(await hears(() => sink.put(relays("10.1.0.1")))).toBe(true);
+  expect(await hears(() => sink.put(frontends("10.2.0.1")))).toBe(true);
+  expect(await hears(() => sink.put(routers))).toBe(true);
+  expect(await hears(() => sink.remove(relays("10.1.0.1")))).toBe(true);
+  expect(await hears(() => sink.replace([]))).toBe(true);
+  expect(await hears(() => send(directory, makeRegistration()))).toBe(false);
+  expect(await hears(() => clock.advance(16_000))).toBe(true);
+});

@@ -8,6 +8,7 @@ import { pauseTests } from "./process/pauses.ts";
 import { signalTests } from "./process/signals.ts";
 import { timeoutTests } from "./process/timeouts.ts";
 import { tlsTests } from "./process/tls.ts";
+import { waitingTests } from "./process/waiting.ts";
 
 /**
  * What shows only where the service is started, stopped and signalled. `command` starts it; the
@@ -22,6 +23,7 @@ export function processSuite(command: readonly string[]): void {
   // These wait far more than they work, so all of them run at once.
   // The longest come first, since no more than twenty do.
   describe("time-outs", () => timeoutTests(command));
+  describe("waiting", () => waitingTests(command));
   describe("pauses", () => pauseTests(command));
   describe("signals", () => signalTests(command));
   describe("leases", () => leaseTests(command));

@@ -12,6 +12,7 @@ import { FaultProxy } from "../../support/fault-proxy.ts";
 import { itemNamed, keyNamed, poolNamed, skNamed } from "../../support/pool-items.ts";
 import { getPools, postText, registration } from "../../support/relay.ts";
 import { freePort } from "../../support/service.ts";
+import { etagOf, waitFor } from "../../support/waiter.ts";
 import { lists, names, Relays, registerSoon, sample, Watch } from "../../support/watch.ts";
 
 const DEADLINE_MS = 90_000;
@@ -53,6 +54,27 @@ export function replicaTests(command: readonly string[], emulator: () => Emulato
       await using three = await start(table, { lease: 60 });
       await registerSoon(three.url, poolNamed("b"));
       await listAll([one.url, two.url, three.url], ["a", "b", "c"]);
+    },
+    DEADLINE_MS,
+  );
+
+  test.concurrent(
+    "who waits at one replica hears of a pool that registers at another, with the next poll",
+    async () => {
+      const table = await emulator().createTable();
+      await using one = await start(table, { lease: 3 });
+      await using two = await start(table, { lease: 3 });
+      await using _ = new Relays(one.url, [poolNamed("a")]);
+      await using watch = new Watch(two.url);
+      // From then on time alone changes nothing.
+      await watch.for("a complete list", ({ list }) => list?.complete === true && lists(list, "a"));
+      const pools = `${two.url}/pools`;
+      const etag = await etagOf(pools);
+      const waiting = waitFor(pools, etag, 60);
+      await registerSoon(one.url, poolNamed("b"));
+      const { status, body } = await waiting;
+      expect(status).toBe(200);
+      expect(body).toContain('"dgd_name":"b"');
     },
     DEADLINE_MS,
   );

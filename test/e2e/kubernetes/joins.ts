@@ -15,6 +15,7 @@ import { keyNamed, poolNamed } from "../../support/pool-items.ts";
 import { find, type WireKey } from "../../support/relay.ts";
 import { endpointsAt, karmadaSlice, makeSlice, podAt } from "../../support/slices.ts";
 import { until } from "../../support/until.ts";
+import { etagOf, waitFor } from "../../support/waiter.ts";
 import { lists, names, Relays, registerSoon, type Sample, Watch } from "../../support/watch.ts";
 
 /** Checks that nothing but the mode's slices was ever asked for, in the ways that RBAC has to allow. */
@@ -140,6 +141,32 @@ export function joinTests(
 export function formTests(command: readonly string[]): void {
   for (const mode of MODES) {
     const start = (options: SceneOptions = {}) => Scene.start({ command, mode, ...options });
+
+    test.concurrent(`${mode}: who waits for a list hears of a slice that makes it another`, async () => {
+      await using scene = await start({ mode });
+      await using _ = new Relays(scene.url, [poolNamed("a")]);
+      await using watch = new Watch(scene.url, 100);
+      // From then on time alone changes nothing.
+      await watch.for("a complete list", ({ list }) => list?.complete === true);
+      const [pools, routers] = [`${scene.url}/pools`, `${scene.url}/routers`];
+      const [poolsTag, routersTag] = [await etagOf(pools), await etagOf(routers)];
+      const forPools = waitFor(pools, poolsTag, 60);
+      const forRouters = waitFor(routers, routersTag, 60);
+      await Bun.sleep(500);
+      scene.put(relaysOf(mode, "a"));
+      const { status, body } = await forPools;
+      expect(status).toBe(200);
+      expect(body).toContain('"ip:10.1.0.1"');
+      scene.put(
+        imported(mode, WEST, "global-router", {
+          endpoints: endpointsAt("10.3.0.1"),
+          ports: [{ name: "http", port: 8080 }],
+        }),
+      );
+      const replicas = await forRouters;
+      expect(replicas.status).toBe(200);
+      expect(replicas.body).toContain('"http://10.3.0.1:8080/"');
+    });
 
     test.concurrent(`${mode}: relays and frontends are shown in the form of the wire, whatever their slices are like`, async () => {
       await using scene = await start();
