@@ -72,7 +72,8 @@ async function eventSamples() {
       new MemoryStore({ leaseSecs: 86_400, livePools, clock: systemClock, runClock, log }),
     openSlices: (sink) => {
       sinks.push(sink);
-      return { start() {}, stop() {}, unreadyReason: () => undefined, isCurrent: () => true };
+      const never = () => undefined;
+      return { start() {}, stop() {}, isSynced: true, unreadyReason: never, outdatedReason: never };
     },
     rule: mcs,
     routers: ROUTERS,

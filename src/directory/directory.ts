@@ -1,4 +1,5 @@
 import type { Registration } from "../pools/pool.ts";
+import type { DirectoryFacts } from "./facts.ts";
 import type { Representation } from "./representation.ts";
 
 /** What clients may ask for. Answers are as of the moment of the call. */
@@ -34,6 +35,9 @@ export interface Directory {
 
   /** Has `heard` called when a list may have changed, other than by time alone. It must be quick. */
   onChange(heard: () => void): void;
+
+  /** What the lists are made of; works whether or not they can be told. Costs O(1). */
+  facts(): DirectoryFacts;
 
   /** Ends what `open` began. */
   close(): void;

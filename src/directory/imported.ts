@@ -15,6 +15,7 @@ import { ServiceError } from "../runtime/errors.ts";
 import type { Fields, Log } from "../runtime/log.ts";
 import type { Directory } from "./directory.ts";
 import { endpointUrl, frontendPort } from "./endpoint-urls.ts";
+import type { DirectoryFacts } from "./facts.ts";
 import { ImportedRouters } from "./imported-routers.ts";
 import { Listing } from "./listing.ts";
 import type { Representation } from "./representation.ts";
@@ -26,8 +27,10 @@ export interface SliceSource {
   stop(): void;
   /** Why the slices can't be told yet; undefined once the sink has had all, and from then on. */
   unreadyReason(): string | undefined;
-  /** Whether the sink has surely heard of all that happened until just now. */
-  isCurrent(): boolean;
+  /** Whether the sink has had all at least once. */
+  readonly isSynced: boolean;
+  /** Why the sink may not have heard of all that happened until just now; undefined where it has. */
+  outdatedReason(): string | undefined;
 }
 
 export interface ImportedDirectoryOptions {
@@ -117,7 +120,7 @@ export class ImportedDirectory implements Directory {
     const reason = this.#unreadyReason();
     if (reason !== undefined) throw new ServiceError("unavailable", reason);
     this.#store.expire();
-    return this.#listing.representation(this.#store.isComplete() && this.#source.isCurrent());
+    return this.#listing.representation(this.#isComplete());
   }
 
   routers(): Representation {
@@ -130,6 +133,28 @@ export class ImportedDirectory implements Directory {
 
   onChange(heard: () => void): void {
     this.#heard = heard;
+  }
+
+  facts(): DirectoryFacts {
+    this.#store.expire();
+    const outdatedReason = this.#source.outdatedReason();
+    return {
+      pools: { listed: this.#listing.size, registered: this.#store.liveCount() },
+      incompleteReasons: [
+        ...this.#store.incompleteReasons(),
+        ...(outdatedReason === undefined ? [] : [outdatedReason]),
+      ],
+      slices: {
+        ...this.slices.counts(),
+        isSynced: this.#source.isSynced,
+        isCurrent: outdatedReason === undefined,
+      },
+      table: this.#store.table(),
+    };
+  }
+
+  #isComplete(): boolean {
+    return this.#store.isComplete() && this.#source.outdatedReason() === undefined;
   }
 
   #unreadyReason(): string | undefined {

@@ -42,6 +42,11 @@ export class Listing {
     this.#sorted.splice(place, 1);
   }
 
+  /** How many pools are listed. */
+  get size(): number {
+    return this.#sorted.length;
+  }
+
   /** The body of `GET /pools`, the same object until its content changes. */
   representation(complete: boolean): Representation {
     if (this.#representation === undefined || this.#complete !== complete) {

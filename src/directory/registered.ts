@@ -2,6 +2,7 @@ import type { Registration } from "../pools/pool.ts";
 import type { LivePools, RegistrationStore } from "../registrations/store.ts";
 import { ServiceError } from "../runtime/errors.ts";
 import type { Directory } from "./directory.ts";
+import type { DirectoryFacts } from "./facts.ts";
 import { Listing } from "./listing.ts";
 import type { Representation } from "./representation.ts";
 import { type Router, routersRepresentation } from "./routers.ts";
@@ -64,6 +65,16 @@ export class RegisteredDirectory implements Directory {
 
   onChange(heard: () => void): void {
     this.#heard = heard;
+  }
+
+  facts(): DirectoryFacts {
+    this.#store.expire();
+    return {
+      pools: { listed: this.#listing.size, registered: this.#store.liveCount() },
+      incompleteReasons: [...this.#store.incompleteReasons()],
+      slices: null,
+      table: this.#store.table(),
+    };
   }
 }
 

@@ -113,8 +113,21 @@ export class Reflector {
   /** Why the sink has had no whole list yet; undefined once it has. */
   unreadyReason(): string | undefined {
     if (this.#isSynced) return undefined;
-    const reason = this.#lastError === undefined ? "" : `: ${this.#lastError}`;
-    return `the slices have not been read yet${reason}`;
+    return `the slices have not been read yet${this.#because()}`;
+  }
+
+  /** Why the sink is not in step; undefined where it is. */
+  outdatedReason(): string | undefined {
+    if (this.isCurrent()) return undefined;
+    const unwatchedMs = this.#options.clock.monotonicMs() - this.#unwatchedSinceMs;
+    const secs = Math.floor(unwatchedMs / 1000);
+    return (
+      this.unreadyReason() ?? `the slices have not been watched for ${secs} s${this.#because()}`
+    );
+  }
+
+  #because(): string {
+    return this.#lastError === undefined ? "" : `: ${this.#lastError}`;
   }
 
   async #run(): Promise<void> {

@@ -5,6 +5,7 @@ import type { Log } from "../runtime/log.ts";
 import type { RunClock } from "../runtime/run-clock.ts";
 import { Capacity } from "./capacity.ts";
 import { Disagreements } from "./disagreements.ts";
+import { freshReason } from "./freshness.ts";
 import { RenewalOrder } from "./renewal-order.ts";
 import type { LivePools, RegistrationStore } from "./store.ts";
 
@@ -95,10 +96,20 @@ export class MemoryStore implements RegistrationStore {
   }
 
   isComplete(): boolean {
-    // Reading the clock first: that is what finds a pause.
-    const nowMs = this.#runClock.nowMs();
-    // Whoever is alive registers again within one lease of the start, or of waking up.
-    return this.#hasEnded(this.#runClock.resumedAtMs, nowMs);
+    return this.incompleteReasons().next().done === true;
+  }
+
+  *incompleteReasons(): Generator<string> {
+    const reason = freshReason(this.#runClock, this.#leaseMs / 1000);
+    if (reason !== undefined) yield reason;
+  }
+
+  liveCount(): number {
+    return this.#byId.size;
+  }
+
+  table(): null {
+    return null;
   }
 
   #hasEnded(startedAtMs: number, nowMs: number): boolean {

@@ -14,6 +14,27 @@ export interface LivePools {
   remove(key: PoolKey): void;
 }
 
+/** What a store has read of its table. */
+export interface TableFacts {
+  /** The last read that succeeded; null before the first. */
+  readonly lastRead: TableRead | null;
+  /** Items that can't be decoded and may be of live pools. */
+  readonly undecodable: number;
+  /** Why the last try to read it failed; null where it did not. */
+  readonly lastError: string | null;
+}
+
+/** A whole read of the table. */
+export interface TableRead {
+  /** When it began, on the monotonic clock. */
+  readonly beganAtMs: number;
+  /** When it began, in milliseconds since 1970. */
+  readonly beganAtWallMs: number;
+  readonly tookMs: number;
+  readonly items: number;
+  readonly pages: number;
+}
+
 /**
  * Where registrations are kept. A store tells one {@link LivePools} what is live.
  */
@@ -52,6 +73,13 @@ export interface RegistrationStore {
 
   /** Whether the live pools surely are all there are, as of now. */
   isComplete(): boolean;
+  /** Why `isComplete` says no, in words; nothing where it says yes. */
+  incompleteReasons(): Iterable<string>;
+
+  /** How many pools are live, as of the last `expire`. */
+  liveCount(): number;
+  /** What was read of the table; null for a store without one. */
+  table(): TableFacts | null;
 
   /** Why the live pools can't be told yet; undefined once they can, and from then on. */
   unreadyReason(): string | undefined;

@@ -190,6 +190,9 @@ const readyStore: RegistrationStore = {
   register: () => {},
   expire: () => {},
   isComplete: () => true,
+  incompleteReasons: () => [],
+  liveCount: () => 0,
+  table: () => null,
   unreadyReason: () => undefined,
   close: () => {},
 };
@@ -198,5 +201,6 @@ const readySource = {
   start: () => {},
   stop: () => {},
   unreadyReason: () => undefined,
-  isCurrent: () => true,
+  isSynced: true,
+  outdatedReason: () => undefined,
 };

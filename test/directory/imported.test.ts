@@ -31,7 +31,8 @@ function setUp(options: SetUp = {}) {
     started: 0,
     stopped: 0,
     reason: "the slices have not been listed yet" as string | undefined,
-    current: true,
+    outdated: undefined as string | undefined,
+    isSynced: true,
     start: () => {
       source.started += 1;
     },
@@ -39,7 +40,7 @@ function setUp(options: SetUp = {}) {
       source.stopped += 1;
     },
     unreadyReason: () => source.reason,
-    isCurrent: () => source.current,
+    outdatedReason: () => source.outdated,
   };
   const sinks: SliceSink[] = [];
   const directory = new ImportedDirectory({
@@ -399,7 +400,7 @@ describe("readiness", () => {
     expect(pools()).toContain('"complete":false');
     clock.advance(15_001);
     expect(pools()).toContain('"complete":true');
-    source.current = false;
+    source.outdated = "the slices have not been watched for 31 s";
     expect(pools()).toContain('"complete":false');
   });
 
@@ -407,7 +408,7 @@ describe("readiness", () => {
     const { directory, sync, source, names, clock } = setUp();
     sync(relays("10.0.0.1"));
     await send(directory, makeRegistration());
-    source.current = false;
+    source.outdated = "the slices have not been watched for 31 s";
     clock.advance(10_000);
     expect(names()).toEqual(["aws-west/mocker-west-1"]);
   });

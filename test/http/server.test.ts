@@ -65,6 +65,12 @@ test("a path that takes other methods names them all, and any other path is not 
     pools: () => list,
     routers: () => list,
     onChange() {},
+    facts: () => ({
+      pools: { listed: 0, registered: 0 },
+      incompleteReasons: [],
+      slices: null,
+      table: null,
+    }),
     close() {},
   };
   const routes = createRoutes({

@@ -13,7 +13,8 @@ import type { Log } from "../../runtime/log.ts";
 import type { RunClock } from "../../runtime/run-clock.ts";
 import { Capacity } from "../capacity.ts";
 import { Disagreements } from "../disagreements.ts";
-import type { LivePools, RegistrationStore } from "../store.ts";
+import { freshReason } from "../freshness.ts";
+import type { LivePools, RegistrationStore, TableFacts, TableRead } from "../store.ts";
 import { type Decoded, decode, parseText, type Renewal } from "./item.ts";
 import { type RegistrationTable, TableError } from "./table.ts";
 
@@ -72,6 +73,9 @@ interface Snapshot {
   readonly undecodable: Map<string, number>;
   /** The items that were renewed in the future by more than the skew. */
   readonly future: string[];
+  /** Items and pages so far, whatever they hold. */
+  items: number;
+  pages: number;
 }
 
 /** A read of the table may take this long, or the lease where that is shorter. */
@@ -101,8 +105,7 @@ export class DynamoStore implements RegistrationStore {
   #undecodable = new Map<string, number>();
   /** Counts answered writes and begun reads, to tell which came first. */
   #events = 0;
-  /** When the last successful read began, on the monotonic clock. */
-  #readAtMs: number | undefined;
+  #lastRead: TableRead | undefined;
   /** All pauses of the process up to then. */
   #pausedBeforeReadMs = 0;
   #lastError: string | undefined;
@@ -111,6 +114,7 @@ export class DynamoStore implements RegistrationStore {
   #asOfMs = Number.NEGATIVE_INFINITY;
   /** The last moment up to which they stay as they are. */
   #unchangedUntilMs = Number.NEGATIVE_INFINITY;
+  #live = 0;
   #inGrace = 0;
   #undecodableLive = 0;
 
@@ -160,9 +164,8 @@ export class DynamoStore implements RegistrationStore {
   }
 
   unreadyReason(): string | undefined {
-    if (this.#readAtMs !== undefined) return undefined;
-    const reason = this.#lastError === undefined ? "" : `: ${this.#lastError}`;
-    return `the table has not been read yet${reason}`;
+    if (this.#lastRead !== undefined) return undefined;
+    return unread(this.#lastError);
   }
 
   /** Each renewal has to be written, and what that costs leaves parsing out of account. */
@@ -237,17 +240,36 @@ export class DynamoStore implements RegistrationStore {
   }
 
   isComplete(): boolean {
+    return this.incompleteReasons().next().done === true;
+  }
+
+  *incompleteReasons(): Generator<string> {
     this.expire();
     const { runClock, clock, leaseSecs } = this.#options;
-    // Reading the clock first: that is what finds a pause.
-    const nowMs = runClock.nowMs();
-    const readAtMs = this.#readAtMs ?? Number.NEGATIVE_INFINITY;
-    return (
-      nowMs - runClock.resumedAtMs > leaseSecs * 1000 &&
-      clock.monotonicMs() - readAtMs <= STALE_POLLS * this.#pollMs() &&
-      this.#inGrace === 0 &&
-      this.#undecodableLive === 0
-    );
+    const fresh = freshReason(runClock, leaseSecs);
+    if (fresh !== undefined) yield fresh;
+    if (this.#lastRead === undefined) {
+      yield unread(this.#lastError);
+    } else {
+      const readMsAgo = clock.monotonicMs() - this.#lastRead.beganAtMs;
+      if (readMsAgo > STALE_POLLS * this.#pollMs()) yield stale(readMsAgo, this.#lastError);
+    }
+    if (this.#inGrace > 0) yield `pools are listed by the replication grace: ${this.#inGrace}`;
+    if (this.#undecodableLive > 0) {
+      yield `items of the table that may be of live pools can't be decoded: ${this.#undecodableLive}`;
+    }
+  }
+
+  liveCount(): number {
+    return this.#live;
+  }
+
+  table(): TableFacts {
+    return {
+      lastRead: this.#lastRead ?? null,
+      undecodable: this.#undecodableLive,
+      lastError: this.#lastError ?? null,
+    };
   }
 
   /** The wall clock, less the time since the last read in which this process could not run. */
@@ -307,8 +329,9 @@ export class DynamoStore implements RegistrationStore {
   #list(pool: Mutable<Pool>): void {
     if (pool.isListed) return;
     pool.isListed = true;
+    this.#live += 1;
     // The first read may find thousands that others wrote.
-    const level = this.#readAtMs === undefined && pool.writtenAt === 0 ? "debug" : "info";
+    const level = this.#lastRead === undefined && pool.writtenAt === 0 ? "debug" : "info";
     this.#options.log[level]("pool added", { pool: poolName(pool.key) });
     this.#announce(pool);
   }
@@ -322,6 +345,7 @@ export class DynamoStore implements RegistrationStore {
   #unlist(pool: Mutable<Pool>): void {
     if (!pool.isListed) return;
     pool.isListed = false;
+    this.#live -= 1;
     this.#options.livePools.remove(pool.key);
     this.#options.log.info("pool expired", { pool: poolName(pool.key) });
   }
@@ -365,7 +389,7 @@ export class DynamoStore implements RegistrationStore {
     const { clock, runClock } = this.#options;
     this.#events += 1;
     const beganAt = this.#events;
-    const beganAtMs = clock.monotonicMs();
+    const [beganAtMs, beganAtWallMs] = [clock.monotonicMs(), clock.wallMs()];
     const pausedMs = runClock.pausedMs();
     const snapshot = await this.#within(this.#readDeadlineMs(), (signal) => this.#collect(signal));
     // What was read before a pause would have every lease look as old as the pause is long.
@@ -376,12 +400,22 @@ export class DynamoStore implements RegistrationStore {
     this.#lastError = undefined;
     this.#pausedBeforeReadMs = pausedMs;
     this.#settleAll(this.#nowMs());
-    this.#readAtMs = beganAtMs;
+    const { items, pages } = snapshot;
+    const tookMs = clock.monotonicMs() - beganAtMs;
+    this.#lastRead = { beganAtMs, beganAtWallMs, tookMs, items, pages };
   }
 
   async #collect(signal: AbortSignal): Promise<Snapshot> {
-    const snapshot: Snapshot = { pools: [], undecodable: new Map(), future: [] };
+    const snapshot: Snapshot = {
+      pools: [],
+      undecodable: new Map(),
+      future: [],
+      items: 0,
+      pages: 0,
+    };
     for await (const page of this.#options.table.pages(signal)) {
+      snapshot.pages += 1;
+      snapshot.items += page.length;
       for (const item of page) this.#examine(decode(item), snapshot);
     }
     return snapshot;
@@ -525,6 +559,19 @@ export class DynamoStore implements RegistrationStore {
       this.#cancelTimer = this.#options.clock.after(ms, resolve);
     });
   }
+}
+
+function unread(error: string | undefined): string {
+  return `the table has not been read yet${because(error)}`;
+}
+
+function stale(readMsAgo: number, error: string | undefined): string {
+  const secs = Math.floor(readMsAgo / 1000);
+  return `the last successful read of the table began ${secs} s ago${because(error)}`;
+}
+
+function because(error: string | undefined): string {
+  return error === undefined ? "" : `: ${error}`;
 }
 
 /** The registration of a pool. */
