@@ -160,6 +160,7 @@ async function mergeFigure(bodies: readonly string[]): Promise<Figure> {
         log: { debug: silent, info: silent, warn: silent, error: silent },
       }),
     [],
+    systemClock,
   );
   await directory.open();
   // Until it runs as optimised code.

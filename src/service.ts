@@ -92,7 +92,9 @@ async function directoryOf(
   { clock, logs }: Surroundings,
   openStore: OpenStore,
 ): Promise<Directory> {
-  if (config.mode === "registrations") return new RegisteredDirectory(openStore, config.routers);
+  if (config.mode === "registrations") {
+    return new RegisteredDirectory(openStore, config.routers, clock);
+  }
   const [{ openSliceApi }, { Reflector }, { ImportedDirectory }, rule] = await Promise.all([
     import("./kubernetes/client.ts"),
     import("./kubernetes/reflector.ts"),

@@ -1,5 +1,6 @@
 import type { Registration } from "../pools/pool.ts";
 import type { DirectoryFacts } from "./facts.ts";
+import type { PoolFacts } from "./pool-facts.ts";
 import type { Representation } from "./representation.ts";
 
 /** What clients may ask for. Answers are as of the moment of the call. */
@@ -38,6 +39,14 @@ export interface Directory {
 
   /** What the lists are made of; works whether or not they can be told. Costs O(1). */
   facts(): DirectoryFacts;
+
+  /**
+   * The sort keys of all pools that something is known of, some of them more than once: registered,
+   * imported, or gone for less than ten minutes. May be walked bit by bit while pools come and go.
+   */
+  knownPools(): Iterable<string>;
+  /** Whether a pool is listed and why, by its sort key; undefined where nothing is known of it. */
+  poolFacts(id: string): PoolFacts | undefined;
 
   /** Ends what `open` began. */
   close(): void;

@@ -3,21 +3,31 @@ import type { OwnershipRule } from "../kubernetes/ownership.ts";
 import type { SliceSink } from "../kubernetes/reflector.ts";
 import {
   dgdNameOf,
+  dgdNameOfRelays,
   frontendService,
   relayService,
   type ServiceKey,
 } from "../kubernetes/services.ts";
 import { SliceIndex } from "../kubernetes/slices.ts";
-import { compareText, type PoolKey, poolName, type Registration, sortKey } from "../pools/pool.ts";
-import type { LivePools, RegistrationStore } from "../registrations/store.ts";
+import {
+  compareText,
+  keyOf,
+  type PoolKey,
+  poolName,
+  type Registration,
+  sortKey,
+} from "../pools/pool.ts";
+import type { Departure, LivePools, RegistrationStore } from "../registrations/store.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { ServiceError } from "../runtime/errors.ts";
 import type { Fields, Log } from "../runtime/log.ts";
+import { Departed } from "./departed.ts";
 import type { Directory } from "./directory.ts";
 import { endpointUrl, frontendPort } from "./endpoint-urls.ts";
 import type { DirectoryFacts } from "./facts.ts";
 import { ImportedRouters } from "./imported-routers.ts";
 import { Listing } from "./listing.ts";
+import { type PoolFacts, poolFacts } from "./pool-facts.ts";
 import type { Representation } from "./representation.ts";
 import type { RouterService } from "./routers.ts";
 
@@ -62,6 +72,7 @@ export class ImportedDirectory implements Directory {
   readonly #log: Log;
   readonly #pools = new Map<string, Pool>();
   readonly #listing = new Listing();
+  readonly #departed: Departed;
   readonly #synced = Promise.withResolvers<void>();
   #heard = () => {};
 
@@ -69,6 +80,7 @@ export class ImportedDirectory implements Directory {
     const { rule, routers, clock, log } = options;
     this.#log = log;
     this.#routerService = routers;
+    this.#departed = new Departed(clock);
     this.#routers = new ImportedRouters({ port: routers.port, clock, log });
     this.slices = new SliceIndex({
       rule,
@@ -78,7 +90,7 @@ export class ImportedDirectory implements Directory {
     });
     this.#store = options.openStore({
       put: (registration) => this.#putPool(registration),
-      remove: (key) => this.#removePool(key),
+      remove: (key, departure) => this.#removePool(key, departure),
     });
     this.#source = options.openSlices({
       replace: (slices) => {
@@ -153,6 +165,38 @@ export class ImportedDirectory implements Directory {
     };
   }
 
+  *knownPools(): Generator<string> {
+    yield* this.#store.poolIds();
+    yield* this.#departed.ids();
+    for (const { cluster, namespace, service } of this.slices.services()) {
+      const dgdName = dgdNameOfRelays(service);
+      if (dgdName === undefined) continue;
+      yield sortKey({ cluster_id: cluster, namespace, dgd_name: dgdName });
+    }
+  }
+
+  poolFacts(id: string): PoolFacts | undefined {
+    this.#store.expire();
+    const key = keyOf(id);
+    if (key === undefined) return undefined;
+    const relays = this.#importedOf(key, relayService);
+    const registration = this.#store.registrationOf(id) ?? this.#departed.registrationOf(id);
+    if (registration === undefined && relays.length === 0 && !this.#departed.has(id)) {
+      return undefined;
+    }
+    const frontends = this.#importedOf(key, frontendService);
+    const relaysReady = relayIdentities(relays).length;
+    const frontendsReady = frontendUrls(frontends).length;
+    const { isSynced } = this.#source;
+    return poolFacts(key, registration, {
+      unreadyReason: this.#unreadyReason(),
+      lacks: relaysReady === 0 ? [noRelaysReason(key)] : [],
+      oddities: frontendsReady === 0 ? [noFrontendsReason(frontends)] : [],
+      relaysReady: isSynced ? relaysReady : null,
+      frontendsReady: isSynced ? frontendsReady : null,
+    });
+  }
+
   #isComplete(): boolean {
     return this.#store.isComplete() && this.#source.outdatedReason() === undefined;
   }
@@ -173,13 +217,16 @@ export class ImportedDirectory implements Directory {
     }
     const pool: Pool = { registration, isListed: undefined };
     this.#pools.set(id, pool);
+    this.#departed.delete(id);
     this.slices.addPool(key.cluster_id);
     this.#join(pool);
   }
 
-  #removePool(key: PoolKey): void {
+  #removePool(key: PoolKey, departure: Departure): void {
     this.#heard();
-    this.#pools.delete(sortKey(key));
+    const id = sortKey(key);
+    this.#pools.delete(id);
+    this.#departed.add(id, departure);
     this.#listing.remove(key);
     this.slices.removePool(key.cluster_id);
   }
@@ -192,21 +239,30 @@ export class ImportedDirectory implements Directory {
     }
     const dgdName = dgdNameOf(service);
     if (dgdName === undefined) return;
-    const pool = this.#pools.get(sortKey({ cluster_id: cluster, namespace, dgd_name: dgdName }));
+    const key = { cluster_id: cluster, namespace, dgd_name: dgdName };
+    const pool = this.#pools.get(sortKey(key));
     if (pool !== undefined) this.#join(pool);
+    else this.#noteUnregistered(key);
+  }
+
+  /** Remembers relays that go although nobody had registered their pool. */
+  #noteUnregistered(key: PoolKey): void {
+    const id = sortKey(key);
+    // That it was registered once is remembered already, and says more.
+    if (this.#departed.registrationOf(id) !== undefined) return;
+    if (this.#importedOf(key, relayService).length > 0) this.#departed.delete(id);
+    else this.#departed.add(id);
   }
 
   /** Lists a pool with what is imported of it, or takes it off the list. */
   #join(pool: Pool): void {
     const { registration } = pool;
-    const { cluster_id: cluster, namespace, dgd_name: dgdName } = registration.key;
-    const imported = (service: string) => this.slices.endpointsOf({ cluster, namespace, service });
-    const identities = relayIdentities(imported(relayService(dgdName)));
+    const identities = relayIdentities(this.#importedOf(registration.key, relayService));
     if (identities.length === 0) {
       this.#unlist(pool);
       return;
     }
-    const frontends = frontendUrls(imported(frontendService(dgdName)));
+    const frontends = frontendUrls(this.#importedOf(registration.key, frontendService));
     const json = JSON.stringify({ ...registration, frontends, relay_identities: identities });
     this.#listing.put(registration.key, json);
     if (pool.isListed) return;
@@ -220,17 +276,33 @@ export class ImportedDirectory implements Directory {
     if (pool.isListed === false) return;
     const message = pool.isListed === undefined ? "pool not listed" : "pool no longer listed";
     pool.isListed = false;
-    const relays = relayService(key.dgd_name);
-    this.#note(message, {
-      pool: poolName(key),
-      reason: `no Ready endpoint of Service ${relays} is imported from cluster ${key.cluster_id}`,
-    });
+    this.#note(message, { pool: poolName(key), reason: noRelaysReason(key) });
+  }
+
+  /** What is imported of one of a pool's Services. */
+  #importedOf(key: PoolKey, serviceOf: (dgdName: string) => string): readonly ReadyEndpoints[] {
+    const { cluster_id: cluster, namespace, dgd_name: dgdName } = key;
+    return this.slices.endpointsOf({ cluster, namespace, service: serviceOf(dgdName) });
   }
 
   /** Logs what became of a pool. The first slices, or the first registrations, are of thousands. */
   #note(message: string, fields: Fields): void {
     this.#log[this.isReady() ? "info" : "debug"](message, fields);
   }
+}
+
+function noRelaysReason({ cluster_id: cluster, dgd_name: dgdName }: PoolKey): string {
+  const service = relayService(dgdName);
+  return `no Ready endpoint of Service ${service} is imported from cluster ${cluster}`;
+}
+
+/** Why a pool with these slices of its frontend Service has no frontends. */
+function noFrontendsReason(slices: readonly ReadyEndpoints[]): string {
+  if (slices.length === 0) return "its frontend Service is not imported, so it has no frontends";
+  const isReady = slices.some(({ addresses }) => addresses.length > 0);
+  return isReady
+    ? "no port of its frontend Service is named http or the only one, so it has no frontends"
+    : "its frontend Service has no Ready endpoint, so it has no frontends";
 }
 
 /** The relays as the wire names them. Several slices may name one, so repeats are left out. */

@@ -1,9 +1,12 @@
-import type { Registration } from "../pools/pool.ts";
+import { keyOf, type Registration, sortKey } from "../pools/pool.ts";
 import type { LivePools, RegistrationStore } from "../registrations/store.ts";
+import type { Clock } from "../runtime/clock.ts";
 import { ServiceError } from "../runtime/errors.ts";
+import { Departed } from "./departed.ts";
 import type { Directory } from "./directory.ts";
 import type { DirectoryFacts } from "./facts.ts";
 import { Listing } from "./listing.ts";
+import { type PoolFacts, poolFacts } from "./pool-facts.ts";
 import type { Representation } from "./representation.ts";
 import { type Router, routersRepresentation } from "./routers.ts";
 
@@ -13,15 +16,23 @@ export class RegisteredDirectory implements Directory {
   readonly #store: RegistrationStore;
   readonly #routers: Representation;
   #heard = () => {};
+  readonly #departed: Departed;
 
-  constructor(openStore: (livePools: LivePools) => RegistrationStore, routers: readonly Router[]) {
+  constructor(
+    openStore: (livePools: LivePools) => RegistrationStore,
+    routers: readonly Router[],
+    clock: Clock,
+  ) {
+    this.#departed = new Departed(clock);
     this.#store = openStore({
       put: ({ key }, json) => {
         this.#listing.put(key, json);
+        this.#departed.delete(sortKey(key));
         this.#heard();
       },
-      remove: (key) => {
+      remove: (key, departure) => {
         this.#listing.remove(key);
+        this.#departed.add(sortKey(key), departure);
         this.#heard();
       },
     });
@@ -75,6 +86,25 @@ export class RegisteredDirectory implements Directory {
       slices: null,
       table: this.#store.table(),
     };
+  }
+
+  *knownPools(): Generator<string> {
+    yield* this.#store.poolIds();
+    yield* this.#departed.ids();
+  }
+
+  poolFacts(id: string): PoolFacts | undefined {
+    this.#store.expire();
+    const key = keyOf(id);
+    const registration = this.#store.registrationOf(id) ?? this.#departed.registrationOf(id);
+    if (key === undefined || registration === undefined) return undefined;
+    return poolFacts(key, registration, {
+      unreadyReason: this.#store.unreadyReason(),
+      lacks: [],
+      oddities: [],
+      relaysReady: null,
+      frontendsReady: null,
+    });
   }
 }
 

@@ -18,6 +18,11 @@ export function frontendService(dgdName: string): string {
   return `${dgdName}${FRONTEND_SUFFIX}`;
 }
 
+/** The DGD whose relays a Service is for; undefined where it is for none. */
+export function dgdNameOfRelays(service: string): string | undefined {
+  return service.endsWith(RELAY_SUFFIX) ? service.slice(0, -RELAY_SUFFIX.length) : undefined;
+}
+
 /** The DGD whose relays or frontends a Service is for; undefined where it is neither. */
 export function dgdNameOf(service: string): string | undefined {
   const suffix = [RELAY_SUFFIX, FRONTEND_SUFFIX].find((candidate) => service.endsWith(candidate));

@@ -93,6 +93,11 @@ export class SliceIndex implements SliceSink {
     return this.#services.get(serviceId(service))?.slices ?? [];
   }
 
+  /** The Services that slices count for. May be walked bit by bit while they come and go. */
+  *services(): Generator<ServiceKey> {
+    for (const { key } of this.#services.values()) yield key;
+  }
+
   /** How many slices there are, by what became of them. */
   counts(): { readonly used: number; readonly leftOut: Readonly<Record<LeftOutReason, LeftOut>> } {
     const leftOut = this.#leftOut.counts();

@@ -52,6 +52,19 @@ function encodePart(part: string): string {
   return part.replaceAll("%", "%25").replaceAll("/", "%2F");
 }
 
+/** The key that `sortKey` made a string of; undefined for a string that is none of those. */
+export function keyOf(id: string): PoolKey | undefined {
+  const [cluster_id, namespace, dgd_name, ...more] = id.split("/").map(decodePart);
+  if (cluster_id === undefined || namespace === undefined || dgd_name === undefined) {
+    return undefined;
+  }
+  return more.length === 0 ? { cluster_id, namespace, dgd_name } : undefined;
+}
+
+function decodePart(part: string): string {
+  return part.replaceAll("%2F", "/").replaceAll("%25", "%");
+}
+
 /** The order of `GET /pools`: by cluster, namespace and name, each in UTF-16 code-unit order. */
 export function compareKeys(a: PoolKey, b: PoolKey): number {
   return (

@@ -7,7 +7,7 @@ import { Capacity } from "./capacity.ts";
 import { Disagreements } from "./disagreements.ts";
 import { freshReason } from "./freshness.ts";
 import { RenewalOrder } from "./renewal-order.ts";
-import type { LivePools, RegistrationStore } from "./store.ts";
+import type { LivePools, RegistrationFacts, RegistrationStore } from "./store.ts";
 
 /**
  * A text is remembered where it is at most so many times as long as the registration's own JSON, so
@@ -104,6 +104,24 @@ export class MemoryStore implements RegistrationStore {
     if (reason !== undefined) yield reason;
   }
 
+  poolIds(): Iterable<string> {
+    return this.#byId.keys();
+  }
+
+  registrationOf(id: string): RegistrationFacts | undefined {
+    const lease = this.#byId.get(id);
+    if (lease === undefined) return undefined;
+    const registeredMsAgo = this.#runClock.nowMs() - this.#order.renewedAtMs(lease.place);
+    return {
+      isLive: true,
+      reasons: [],
+      registeredMsAgo,
+      leaseLeftMs: Math.max(0, this.#leaseMs - registeredMsAgo),
+      writtenIn: null,
+      disagreements: this.#disagreements.of(id),
+    };
+  }
+
   liveCount(): number {
     return this.#byId.size;
   }
@@ -122,7 +140,7 @@ export class MemoryStore implements RegistrationStore {
     for (;;) {
       const place = this.#order.oldest();
       if (place === undefined || !this.#hasEnded(this.#order.renewedAtMs(place), nowMs)) break;
-      this.#remove(place);
+      this.#remove(place, nowMs);
     }
     return nowMs;
   }
@@ -141,7 +159,8 @@ export class MemoryStore implements RegistrationStore {
     this.#livePools.put(registration, json);
   }
 
-  #remove(place: number): void {
+  #remove(place: number, nowMs: number): void {
+    const registeredMsAgo = nowMs - this.#order.renewedAtMs(place);
     this.#order.remove(place);
     const lease = this.#byPlace[place];
     if (lease === undefined) return;
@@ -150,7 +169,13 @@ export class MemoryStore implements RegistrationStore {
     this.#forget(lease);
     this.#capacity.release(Buffer.byteLength(lease.json));
     const { key } = parsed(lease.json);
-    this.#livePools.remove(key);
+    this.#livePools.remove(key, {
+      what: "lease ended",
+      endedMsAgo: registeredMsAgo - this.#leaseMs,
+      registeredMsAgo,
+      writtenIn: null,
+      disagreements: this.#disagreements.of(lease.id),
+    });
     this.#log.info("pool expired", { pool: poolName(key) });
   }
 

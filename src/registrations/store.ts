@@ -1,4 +1,5 @@
 import type { PoolKey, Registration } from "../pools/pool.ts";
+import type { DisagreementFacts } from "./disagreements.ts";
 
 /**
  * Hears which pools are live. Called from within the store's own methods, so what it does must be
@@ -10,8 +11,32 @@ export interface LivePools {
    * registration's: a string that the store keeps anyway, to be shared by whoever needs one.
    */
   put(registration: Registration, json: string): void;
-  /** A pool's lease ended. */
-  remove(key: PoolKey): void;
+  /** A pool is live no more. */
+  remove(key: PoolKey, departure: Departure): void;
+}
+
+/** How a pool ceased to be live. */
+export interface Departure {
+  /** What ended it, in words that go on with how long ago that was. */
+  readonly what: "lease ended" | "its item was taken out of the table";
+  readonly endedMsAgo: number;
+  readonly registeredMsAgo: number;
+  /** The region that it was written in; null for a store without regions. */
+  readonly writtenIn: string | null;
+  readonly disagreements: DisagreementFacts;
+}
+
+/** What a store knows of a pool's registration, as of now. Null stands for what it does not know. */
+export interface RegistrationFacts {
+  readonly isLive: boolean;
+  /** In words: where it is not live, why; where it is, what is odd. */
+  readonly reasons: readonly string[];
+  readonly registeredMsAgo: number | null;
+  /** Never below zero. */
+  readonly leaseLeftMs: number | null;
+  /** The region that it was written in. */
+  readonly writtenIn: string | null;
+  readonly disagreements: DisagreementFacts;
 }
 
 /** What a store has read of its table. */
@@ -75,6 +100,14 @@ export interface RegistrationStore {
   isComplete(): boolean;
   /** Why `isComplete` says no, in words; nothing where it says yes. */
   incompleteReasons(): Iterable<string>;
+
+  /**
+   * The sort keys of all pools that something is known of, live or not. May be walked bit by bit while
+   * pools come and go.
+   */
+  poolIds(): Iterable<string>;
+  /** What is known of a pool, by its sort key; undefined where nothing is. */
+  registrationOf(id: string): RegistrationFacts | undefined;
 
   /** How many pools are live, as of the last `expire`. */
   liveCount(): number;

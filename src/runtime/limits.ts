@@ -54,6 +54,13 @@ export const limits = {
   logBytes: 1024 * 1024,
   /** Most slices that are named as an example of many. */
   namedSlices: 10,
+  /** How long it can be told why a pool has left, and of how many pools at most. */
+  departedMs: 10 * 60_000,
+  departedPools: 1000,
+  /** Most pools that `GET /explain` tells of: twice as many as can live, for what is only imported. */
+  explainedPools: 200_000,
+  /** Most bytes of pools in `GET /explain`. */
+  explainedBytes: 64 * 1024 * 1024,
   /** How long the last log lines may take to be written at the end. */
   logFlushMs: 1000,
   /** How often a warning about one and the same thing may be repeated. */

@@ -7,7 +7,7 @@ import type { OwnershipRule } from "../../src/kubernetes/ownership.ts";
 import type { SliceSink } from "../../src/kubernetes/reflector.ts";
 import type { EndpointPort, EndpointSlice } from "../../src/kubernetes/slice-api.ts";
 import type { Registration } from "../../src/pools/pool.ts";
-import type { LivePools, RegistrationStore } from "../../src/registrations/store.ts";
+import type { Departure, LivePools, RegistrationStore } from "../../src/registrations/store.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { makeRegistration } from "../support/pools.ts";
 import { recordedLog } from "../support/recorded-log.ts";
@@ -166,7 +166,7 @@ for (const [mode, rule] of Object.entries({ karmada, mcs })) {
             livePools.put(registration, JSON.stringify(registration));
             live.set(JSON.stringify(event.key), registration);
           } else if (event.type === "expire") {
-            if (live.delete(JSON.stringify(event.key))) livePools.remove(event.key);
+            if (live.delete(JSON.stringify(event.key))) livePools.remove(event.key, LEFT);
           } else {
             send(sink, event);
             slices.apply(event);
@@ -184,6 +184,14 @@ for (const [mode, rule] of Object.entries({ karmada, mcs })) {
   });
 }
 
+const LEFT: Departure = {
+  what: "lease ended",
+  endedMsAgo: 0,
+  registeredMsAgo: 15_000,
+  writtenIn: null,
+  disagreements: { count: 0, fields: [], lastMsAgo: null },
+};
+
 const readyStore: RegistrationStore = {
   open: async () => {},
   renew: () => false,
@@ -191,6 +199,8 @@ const readyStore: RegistrationStore = {
   expire: () => {},
   isComplete: () => true,
   incompleteReasons: () => [],
+  poolIds: () => [],
+  registrationOf: () => undefined,
   liveCount: () => 0,
   table: () => null,
   unreadyReason: () => undefined,

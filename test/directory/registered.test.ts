@@ -14,6 +14,7 @@ function setUp(routers: readonly Router[] = []) {
     (livePools) =>
       new MemoryStore({ leaseSecs: 15, livePools, clock, runClock, log: recordedLog().log }),
     routers,
+    clock,
   );
   runClock.start(() => directory.expire());
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);

@@ -50,6 +50,7 @@ async function setUp() {
         log: recordedLog().log,
       }),
     [],
+    clock,
   );
   runClock.start(() => directory.expire());
   const waiters = new Waiters(directory, clock);
@@ -149,6 +150,7 @@ test("a waiter hears that the list has become complete by time alone", async () 
   const directory = new RegisteredDirectory(
     (livePools) => new MemoryStore({ leaseSecs: 15, livePools, clock, runClock, log }),
     [],
+    clock,
   );
   runClock.start(() => directory.expire());
   const waiters = new Waiters(directory, clock);

@@ -71,6 +71,8 @@ test("a path that takes other methods names them all, and any other path is not 
       slices: null,
       table: null,
     }),
+    knownPools: () => [],
+    poolFacts: () => undefined,
     close() {},
   };
   const routes = createRoutes({

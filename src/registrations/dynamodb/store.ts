@@ -14,7 +14,14 @@ import type { RunClock } from "../../runtime/run-clock.ts";
 import { Capacity } from "../capacity.ts";
 import { Disagreements } from "../disagreements.ts";
 import { freshReason } from "../freshness.ts";
-import type { LivePools, RegistrationStore, TableFacts, TableRead } from "../store.ts";
+import type {
+  Departure,
+  LivePools,
+  RegistrationFacts,
+  RegistrationStore,
+  TableFacts,
+  TableRead,
+} from "../store.ts";
 import { type Decoded, decode, parseText, type Renewal } from "./item.ts";
 import { type RegistrationTable, TableError } from "./table.ts";
 
@@ -260,6 +267,55 @@ export class DynamoStore implements RegistrationStore {
     }
   }
 
+  *poolIds(): Generator<string> {
+    yield* this.#pools.keys();
+    yield* this.#undecodable.keys();
+  }
+
+  registrationOf(id: string): RegistrationFacts | undefined {
+    const pool = this.#pools.get(id);
+    const disagreements = this.#disagreements.of(id);
+    if (pool?.isListed) {
+      const { renewedAtMs, leaseSecs, writtenIn } = pool.renewal;
+      const nowMs = this.#nowMs();
+      return {
+        isLive: true,
+        reasons: this.#odditiesOf(pool.renewal, nowMs),
+        registeredMsAgo: Math.max(0, nowMs - renewedAtMs),
+        leaseLeftMs: Math.max(0, renewedAtMs + leaseSecs * 1000 - nowMs),
+        writtenIn,
+        disagreements,
+      };
+    }
+    if ((this.#undecodable.get(id) ?? Number.NEGATIVE_INFINITY) < this.#asOfMs) return undefined;
+    return {
+      isLive: false,
+      reasons: ["its item in the table can't be decoded"],
+      registeredMsAgo: null,
+      leaseLeftMs: null,
+      writtenIn: null,
+      disagreements,
+    };
+  }
+
+  /** What is odd about the times of a live pool, in words. */
+  #odditiesOf(renewal: Renewal, nowMs: number): string[] {
+    const { renewedAtMs, leaseSecs, writtenIn } = renewal;
+    const aheadMs = renewedAtMs - nowMs;
+    if (aheadMs > this.#options.skewSecs * 1000) {
+      return [
+        `registered ${wholeSecs(aheadMs)} s in the future: clocks differ by more than the skew`,
+      ];
+    }
+    const endedMsAgo = -aheadMs - leaseSecs * 1000;
+    if (endedMsAgo <= 0) return [];
+    const why =
+      this.#lapsesAtMs(renewal) < nowMs
+        ? `by the replication grace, since region ${writtenIn} wrote it`
+        : "within the skew that clocks may have";
+    return [`lease ended ${wholeSecs(endedMsAgo)} s ago; listed ${why}`];
+  }
+
   liveCount(): number {
     return this.#live;
   }
@@ -346,8 +402,20 @@ export class DynamoStore implements RegistrationStore {
     if (!pool.isListed) return;
     pool.isListed = false;
     this.#live -= 1;
-    this.#options.livePools.remove(pool.key);
+    this.#options.livePools.remove(pool.key, this.#departureOf(pool));
     this.#options.log.info("pool expired", { pool: poolName(pool.key) });
+  }
+
+  /** How a pool leaves that is listed until now: it lapses, or else a read has not found it. */
+  #departureOf({ id, renewal }: Pool): Departure {
+    const nowMs = this.#nowMs();
+    const { renewedAtMs, leaseSecs, writtenIn } = renewal;
+    const registeredMsAgo = nowMs - renewedAtMs;
+    const ending =
+      this.#endsAtMs(renewal) < nowMs
+        ? ({ what: "lease ended", endedMsAgo: registeredMsAgo - leaseSecs * 1000 } as const)
+        : ({ what: "its item was taken out of the table", endedMsAgo: 0 } as const);
+    return { ...ending, registeredMsAgo, writtenIn, disagreements: this.#disagreements.of(id) };
   }
 
   /** Puts in what is known of a pool now. Whether it is listed is for `#settle` to say. */
@@ -566,8 +634,12 @@ function unread(error: string | undefined): string {
 }
 
 function stale(readMsAgo: number, error: string | undefined): string {
-  const secs = Math.floor(readMsAgo / 1000);
+  const secs = wholeSecs(readMsAgo);
   return `the last successful read of the table began ${secs} s ago${because(error)}`;
+}
+
+function wholeSecs(ms: number): number {
+  return Math.floor(ms / 1000);
 }
 
 function because(error: string | undefined): string {
