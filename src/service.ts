@@ -35,6 +35,7 @@ export async function startService(
   { clock, logs }: Surroundings,
 ): Promise<Service> {
   const log = logs("main");
+  const startedAt = { startedAtMs: clock.monotonicMs(), startedAtWallMs: clock.wallMs() };
   const tls =
     config.tls === undefined
       ? undefined
@@ -56,6 +57,8 @@ export async function startService(
     heartbeatIntervalSecs: config.heartbeatIntervalSecs,
     leaseDurationSecs: config.leaseDurationSecs,
     isStopping: () => stopping,
+    service: { version, mode: config.mode, store: config.storage.store, ...startedAt },
+    clock,
   });
   const server = listen({ address: config.listen, tls, routes, clock, log: logs("http") });
   const stopBeat = runClock.start(() => directory.expire());

@@ -1,6 +1,8 @@
 import type { Directory } from "../directory/directory.ts";
 import type { Waiters } from "../directory/waiters.ts";
+import type { Clock } from "../runtime/clock.ts";
 import { readJsonBody } from "./body.ts";
+import type { Explainer, ServiceFacts } from "./explain.ts";
 import { refusal } from "./respond.ts";
 import { listHandler } from "./waiting.ts";
 
@@ -22,6 +24,8 @@ export interface RoutesOptions {
   readonly leaseDurationSecs: number;
   /** Whether the service is about to end. */
   readonly isStopping: () => boolean;
+  readonly service: ServiceFacts;
+  readonly clock: Clock;
 }
 
 const JSON_HEADERS = new Headers({ "Content-Type": "application/json" });
@@ -49,12 +53,22 @@ export function createRoutes(options: RoutesOptions): Routes {
     "/routers": byMethod({
       GET: listHandler(waiters.routers),
     }),
+    "/explain": byMethod({ GET: explainHandler(options) }),
     "/healthz": byMethod({
       GET() {
         const isHealthy = directory.isReady() && !options.isStopping();
         return new Response(null, { status: isHealthy ? 200 : 503 });
       },
     }),
+  };
+}
+
+/** Loads what explains when it is first asked to, and keeps that: there has to be only one. */
+function explainHandler(options: RoutesOptions): Handler {
+  let explainer: Promise<Explainer> | undefined;
+  return async (request) => {
+    explainer ??= import("./explain.ts").then(({ Explainer }) => new Explainer(options));
+    return (await explainer).respond(request);
   };
 }
 

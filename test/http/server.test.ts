@@ -81,6 +81,14 @@ test("a path that takes other methods names them all, and any other path is not 
     heartbeatIntervalSecs: 5,
     leaseDurationSecs: 15,
     isStopping: () => false,
+    service: {
+      version: "1.2.3",
+      mode: "registrations",
+      store: "memory",
+      startedAtMs: 0,
+      startedAtWallMs: 0,
+    },
+    clock: systemClock,
   });
   const answer = async (method: string, path: string) =>
     await routes[path]?.(new Request(`http://x${path}`, { method }), { timeout() {} });

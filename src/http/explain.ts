@@ -1,0 +1,202 @@
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { Directory } from "../directory/directory.ts";
+import type { DirectoryFacts } from "../directory/facts.ts";
+import type { PoolFacts } from "../directory/pool-facts.ts";
+import type { Coding } from "../directory/representation.ts";
+import { compareKeys, keyOf, type PoolKey } from "../pools/pool.ts";
+import type { TableFacts } from "../registrations/store.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { limits } from "../runtime/limits.ts";
+import { SharedWork } from "../runtime/shared-work.ts";
+import { sortInTurns, Turns } from "../runtime/turns.ts";
+import { chooseCoding } from "./negotiate.ts";
+
+/** What is said of the service itself. */
+export interface ServiceFacts {
+  readonly version: string;
+  readonly mode: string;
+  readonly store: string;
+  /** When it was started, on the monotonic clock and in milliseconds since 1970. */
+  readonly startedAtMs: number;
+  readonly startedAtWallMs: number;
+}
+
+export interface ExplainerOptions {
+  readonly directory: Directory;
+  readonly service: ServiceFacts;
+  readonly clock: Clock;
+}
+
+/** Steps of a turn: a few milliseconds. To find a pool is a step, and so is to compare two. */
+const TURN_STEPS = 10_000;
+/** Steps that it takes to look at a pool and to write down what is known of it. */
+const POOL_STEPS = 25;
+/** Answers `GET /explain`. */
+export class Explainer {
+  readonly #directory: Directory;
+  readonly #service: ServiceFacts;
+  readonly #clock: Clock;
+  readonly #explanations: SharedWork<Explanation>;
+
+  constructor({ directory, service, clock }: ExplainerOptions) {
+    this.#directory = directory;
+    this.#service = service;
+    this.#clock = clock;
+    this.#explanations = new SharedWork(clock, async () => new Explanation(await this.#write()));
+  }
+
+  /** The answer to a request. */
+  async respond(request: Request): Promise<Response> {
+    const explanation = await this.#explanations.ask();
+    const coding = chooseCoding(request, explanation);
+    const headers = new Headers({
+      "Content-Type": "application/json",
+      "Cache-Control": "no-store",
+      "X-Content-Type-Options": "nosniff",
+      Vary: "Accept-Encoding",
+    });
+    if (coding !== "identity") headers.set("Content-Encoding", coding);
+    return new Response(await explanation.in(coding), { headers });
+  }
+
+  async #write(): Promise<Uint8Array<ArrayBuffer>> {
+    const { pools, leftOut } = await this.#writePools();
+    const facts = this.#directory.facts();
+    const service = JSON.stringify(this.#describe(facts));
+    const rest = {
+      ...(leftOut === 0 ? {} : { pools_left_out: leftOut }),
+      slices: slicesOf(facts),
+      table: tableOf(facts.table, this.#clock.monotonicMs()),
+    };
+    return Buffer.concat([
+      Buffer.from(`{"service":${service},"pools":[`),
+      ...pools,
+      Buffer.from(`],${JSON.stringify(rest).slice(1)}`),
+    ]);
+  }
+
+  #describe({ incompleteReasons }: DirectoryFacts) {
+    const { version, mode, store, startedAtMs, startedAtWallMs } = this.#service;
+    return {
+      version,
+      mode,
+      store,
+      started_at: new Date(startedAtWallMs).toISOString(),
+      uptime_s: secs(this.#clock.monotonicMs() - startedAtMs),
+      complete: incompleteReasons.length === 0,
+      reasons: incompleteReasons,
+    };
+  }
+
+  /** The pools in order, turn by turn; each is told of as it is in that turn. */
+  async #writePools(): Promise<{ pools: readonly Buffer[]; leftOut: number }> {
+    const turns = new Turns(this.#clock, TURN_STEPS);
+    const known = await sortInTurns(
+      await this.#knownPools(turns),
+      (a, b) => compareKeys(a.key, b.key),
+      turns,
+    );
+    const pools: Buffer[] = [];
+    let texts: string[] = [];
+    let [bytes, leftOut] = [0, 0];
+    const flush = () => {
+      if (texts.length === 0) return;
+      const chunk = Buffer.from(`${bytes === 0 ? "" : ","}${texts.join(",")}`);
+      texts = [];
+      bytes += chunk.length;
+      pools.push(chunk);
+    };
+    for (const { id } of known) {
+      if (bytes > limits.explainedBytes) {
+        leftOut += 1;
+        continue;
+      }
+      const facts = this.#directory.poolFacts(id);
+      if (facts !== undefined) texts.push(JSON.stringify(poolOf(facts)));
+      if (!turns.spend(POOL_STEPS)) continue;
+      flush();
+      await turns.next();
+    }
+    flush();
+    return { pools, leftOut };
+  }
+
+  async #knownPools(turns: Turns): Promise<{ id: string; key: PoolKey }[]> {
+    const known = new Map<string, PoolKey>();
+    for (const id of this.#directory.knownPools()) {
+      if (known.size === limits.explainedPools) break;
+      const key = keyOf(id);
+      if (key !== undefined) known.set(id, key);
+      if (turns.spend(1)) await turns.next();
+    }
+    return [...known].map(([id, key]) => ({ id, key }));
+  }
+}
+
+/** The body of an answer, in each coding that somebody asks for. */
+export class Explanation {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly #coded = new Map<Coding, Promise<Uint8Array<ArrayBuffer>>>();
+
+  constructor(bytes: Uint8Array<ArrayBuffer>) {
+    this.bytes = bytes;
+  }
+
+  /** The body in `coding`, made by another thread when it is first asked for. */
+  in(coding: Coding): Promise<Uint8Array<ArrayBuffer>> {
+    let coded = this.#coded.get(coding);
+    if (coded === undefined) {
+      coded = code(this.bytes, coding);
+      this.#coded.set(coding, coded);
+    }
+    return coded;
+  }
+}
+
+async function code(bytes: Uint8Array<ArrayBuffer>, coding: Coding) {
+  switch (coding) {
+    case "identity":
+      return bytes;
+    case "gzip":
+      return new Uint8Array(await promisify(gzip)(bytes, { level: 1 }));
+    case "zstd":
+      return new Uint8Array(await Bun.zstdCompress(bytes, { level: 1 }));
+  }
+}
+
+function poolOf(facts: PoolFacts) {
+  const { key, listed, reasons, registeredMsAgo, leaseLeftMs, disagreements } = facts;
+  return {
+    key,
+    listed,
+    reasons,
+    last_registered_s_ago: secs(registeredMsAgo),
+    lease_left_s: secs(leaseLeftMs),
+    written_in: facts.writtenIn,
+    relays_ready: facts.relaysReady,
+    frontends_ready: facts.frontendsReady,
+    disagreements,
+  };
+}
+
+function slicesOf({ slices }: DirectoryFacts) {
+  return slices === null ? null : { used: slices.used, left_out: slices.leftOut };
+}
+
+function tableOf(table: TableFacts | null, nowMs: number) {
+  if (table === null) return null;
+  const { lastRead, lastError } = table;
+  return {
+    last_read_s_ago: secs(lastRead === null ? null : nowMs - lastRead.beganAtMs),
+    last_read_took_ms: lastRead === null ? null : Math.round(lastRead.tookMs),
+    items: lastRead?.items ?? null,
+    pages: lastRead?.pages ?? null,
+    last_error: lastError,
+  };
+}
+
+/** Milliseconds as seconds with a fraction. */
+function secs(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms) / 1000;
+}
