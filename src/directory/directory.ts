@@ -41,8 +41,8 @@ export interface Directory {
   facts(): DirectoryFacts;
 
   /**
-   * The sort keys of all pools that something is known of, some of them more than once: registered,
-   * imported, or gone for less than ten minutes. May be walked bit by bit while pools come and go.
+   * The sort keys of all pools that something is known of: registered, imported, or gone for less than
+   * ten minutes. A few may come twice. May be walked bit by bit while pools come and go.
    */
   knownPools(): Iterable<string>;
   /** Whether a pool is listed and why, by its sort key; undefined where nothing is known of it. */

@@ -171,7 +171,9 @@ export class ImportedDirectory implements Directory {
     for (const { cluster, namespace, service } of this.slices.services()) {
       const dgdName = dgdNameOfRelays(service);
       if (dgdName === undefined) continue;
-      yield sortKey({ cluster_id: cluster, namespace, dgd_name: dgdName });
+      const id = sortKey({ cluster_id: cluster, namespace, dgd_name: dgdName });
+      // Those have been named already.
+      if (!this.#pools.has(id) && !this.#departed.has(id)) yield id;
     }
   }
 

@@ -4,7 +4,7 @@ import type { Directory } from "../directory/directory.ts";
 import type { DirectoryFacts } from "../directory/facts.ts";
 import type { PoolFacts } from "../directory/pool-facts.ts";
 import type { Coding } from "../directory/representation.ts";
-import { compareKeys, keyOf, type PoolKey } from "../pools/pool.ts";
+import { compareText, orderOf } from "../pools/pool.ts";
 import type { TableFacts } from "../registrations/store.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { limits } from "../runtime/limits.ts";
@@ -32,6 +32,8 @@ export interface ExplainerOptions {
 const TURN_STEPS = 10_000;
 /** Steps that it takes to look at a pool and to write down what is known of it. */
 const POOL_STEPS = 25;
+/** Bytes that are copied in the time of a step. */
+const BYTES_A_STEP = 100;
 /** Answers `GET /explain`. */
 export class Explainer {
   readonly #directory: Directory;
@@ -61,19 +63,18 @@ export class Explainer {
   }
 
   async #write(): Promise<Uint8Array<ArrayBuffer>> {
-    const { pools, leftOut } = await this.#writePools();
+    const turns = new Turns(this.#clock, TURN_STEPS);
+    const known = await sortInTurns(await this.#knownPools(turns), compareOrder, turns);
+    const { chunks, leftOut } = await this.#writePools(known, turns);
     const facts = this.#directory.facts();
-    const service = JSON.stringify(this.#describe(facts));
     const rest = {
       ...(leftOut === 0 ? {} : { pools_left_out: leftOut }),
       slices: slicesOf(facts),
       table: tableOf(facts.table, this.#clock.monotonicMs()),
     };
-    return Buffer.concat([
-      Buffer.from(`{"service":${service},"pools":[`),
-      ...pools,
-      Buffer.from(`],${JSON.stringify(rest).slice(1)}`),
-    ]);
+    chunks.unshift(Buffer.from(`{"service":${JSON.stringify(this.#describe(facts))},"pools":[`));
+    chunks.push(Buffer.from(`],${JSON.stringify(rest).slice(1)}`));
+    return await joined(chunks, turns);
   }
 
   #describe({ incompleteReasons }: DirectoryFacts) {
@@ -89,25 +90,33 @@ export class Explainer {
     };
   }
 
-  /** The pools in order, turn by turn; each is told of as it is in that turn. */
-  async #writePools(): Promise<{ pools: readonly Buffer[]; leftOut: number }> {
-    const turns = new Turns(this.#clock, TURN_STEPS);
-    const known = await sortInTurns(
-      await this.#knownPools(turns),
-      (a, b) => compareKeys(a.key, b.key),
-      turns,
-    );
-    const pools: Buffer[] = [];
+  async #knownPools(turns: Turns): Promise<readonly KnownPool[]> {
+    const known: KnownPool[] = [];
+    for (const id of this.#directory.knownPools()) {
+      if (known.length === limits.explainedPools) break;
+      known.push({ id, order: orderOf(id) });
+      if (turns.spend(1)) await turns.next();
+    }
+    return known;
+  }
+
+  /** The JSON of the pools, a chunk for each turn; a pool is told of as it is in its turn. */
+  async #writePools(known: readonly KnownPool[], turns: Turns) {
+    const chunks: Buffer[] = [];
     let texts: string[] = [];
     let [bytes, leftOut] = [0, 0];
     const flush = () => {
       if (texts.length === 0) return;
       const chunk = Buffer.from(`${bytes === 0 ? "" : ","}${texts.join(",")}`);
-      texts = [];
       bytes += chunk.length;
-      pools.push(chunk);
+      chunks.push(chunk);
+      texts = [];
     };
+    let previous: string | undefined;
     for (const { id } of known) {
+      // Some are known from more than one thing.
+      if (id === previous) continue;
+      previous = id;
       if (bytes > limits.explainedBytes) {
         leftOut += 1;
         continue;
@@ -119,19 +128,30 @@ export class Explainer {
       await turns.next();
     }
     flush();
-    return { pools, leftOut };
+    return { chunks, leftOut };
   }
+}
 
-  async #knownPools(turns: Turns): Promise<{ id: string; key: PoolKey }[]> {
-    const known = new Map<string, PoolKey>();
-    for (const id of this.#directory.knownPools()) {
-      if (known.size === limits.explainedPools) break;
-      const key = keyOf(id);
-      if (key !== undefined) known.set(id, key);
-      if (turns.spend(1)) await turns.next();
-    }
-    return [...known].map(([id, key]) => ({ id, key }));
+interface KnownPool {
+  /** Its sort key. */
+  readonly id: string;
+  readonly order: string;
+}
+
+function compareOrder(a: KnownPool, b: KnownPool): number {
+  return compareText(a.order, b.order);
+}
+
+/** The chunks as one: tens of megabytes are copied in turns as well. */
+async function joined(chunks: readonly Uint8Array[], turns: Turns) {
+  const bytes = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
+    if (turns.spend(chunk.length / BYTES_A_STEP)) await turns.next();
   }
+  return bytes;
 }
 
 /** The body of an answer, in each coding that somebody asks for. */

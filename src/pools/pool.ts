@@ -62,7 +62,7 @@ export function keyOf(id: string): PoolKey | undefined {
 }
 
 function decodePart(part: string): string {
-  return part.replaceAll("%2F", "/").replaceAll("%25", "%");
+  return part.includes("%") ? part.replaceAll("%2F", "/").replaceAll("%25", "%") : part;
 }
 
 /** The order of `GET /pools`: by cluster, namespace and name, each in UTF-16 code-unit order. */
@@ -72,6 +72,14 @@ export function compareKeys(a: PoolKey, b: PoolKey): number {
     compareText(a.namespace, b.namespace) ||
     compareText(a.dgd_name, b.dgd_name)
   );
+}
+
+/**
+ * A string for what `sortKey` made of a key, by which `compareText` orders as `compareKeys` does. No
+ * key holds the character that parts it here, and none comes before that.
+ */
+export function orderOf(id: string): string {
+  return decodePart(id.replaceAll("/", "\0"));
 }
 
 /** UTF-16 code-unit order: the same on every machine, unlike `localeCompare`. */
