@@ -244,7 +244,7 @@ export class ImportedDirectory implements Directory {
     const key = { cluster_id: cluster, namespace, dgd_name: dgdName };
     const pool = this.#pools.get(sortKey(key));
     if (pool !== undefined) this.#join(pool);
-    else this.#noteUnregistered(key);
+    else if (service === relayService(dgdName)) this.#noteUnregistered(key);
   }
 
   /** Remembers relays that go although nobody had registered their pool. */

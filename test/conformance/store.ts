@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { type PoolKey, poolName, type Registration } from "../../src/pools/pool.ts";
-import type { LivePools, RegistrationStore } from "../../src/registrations/store.ts";
+import { type PoolKey, poolName, type Registration, sortKey } from "../../src/pools/pool.ts";
+import type { Departure, LivePools, RegistrationStore } from "../../src/registrations/store.ts";
 import { makeKey, makeRegistration, send } from "../support/pools.ts";
 
 /** A store with a lease of 15 s, at its start, and what a test needs to see of it. */
@@ -22,6 +22,7 @@ const LEASE_MS = LEASE_SECS * 1000;
 /** The live pools as a store tells of them. */
 class Seen implements LivePools {
   readonly pools = new Map<string, Registration>();
+  readonly departures: Departure[] = [];
   changes = 0;
 
   put(registration: Registration, json: string): void {
@@ -30,8 +31,9 @@ class Seen implements LivePools {
     this.changes += 1;
   }
 
-  remove(key: PoolKey): void {
+  remove(key: PoolKey, departure: Departure): void {
     expect(this.pools.delete(poolName(key))).toBe(true);
+    this.departures.push(departure);
     this.changes += 1;
   }
 }
@@ -183,7 +185,74 @@ export function describeStore(
     });
   });
 
+  describe(`${name}: what is told of a pool`, () => {
+    const id = sortKey(a.key);
+
+    test("is when it was registered and what is left of its lease", async () => {
+      const { store, advance } = await setUp();
+      expect(store.registrationOf(id)).toBeUndefined();
+      await send(store, a);
+      await advance(4000);
+      expect(store.registrationOf(id)).toMatchObject({
+        isLive: true,
+        reasons: [],
+        registeredMsAgo: 4000,
+        leaseLeftMs: LEASE_MS - 4000,
+        disagreements: { count: 0, fields: [], lastMsAgo: null },
+      });
+      expect([...store.poolIds()]).toEqual([id]);
+      expect(store.liveCount()).toBe(1);
+      await send(store, a);
+      expect(store.registrationOf(id)).toMatchObject({ registeredMsAgo: 0, leaseLeftMs: LEASE_MS });
+    });
+
+    test("ends with how it left", async () => {
+      const { store, live, advance, seen } = await setUp();
+      await send(store, a);
+      await send(store, { ...a, model: "other" });
+      await advance(LEASE_MS + 100);
+      live();
+      expect(store.registrationOf(id)).toBeUndefined();
+      expect(store.liveCount()).toBe(0);
+      expect(seen.departures).toHaveLength(1);
+      const [departure] = seen.departures;
+      expect(departure).toMatchObject({ what: "lease ended", disagreements: { count: 1 } });
+      // It is noticed by the beat, or earlier.
+      const { endedMsAgo = Number.NaN, registeredMsAgo = Number.NaN } = departure ?? {};
+      expect(endedMsAgo).toBeWithin(0, 101);
+      expect(registeredMsAgo - endedMsAgo).toBe(LEASE_MS);
+    });
+
+    test("counts all its disagreements, however often the log tells of them", async () => {
+      const { store, advance } = await setUp();
+      await send(store, a);
+      await send(store, { ...a, model: "other" });
+      await send(store, { ...a, capabilities: [] });
+      await advance(1000);
+      expect(store.registrationOf(id)?.disagreements).toEqual({
+        count: 2,
+        fields: ["model", "capabilities"],
+        lastMsAgo: 1000,
+      });
+    });
+  });
+
   describe(`${name}: the list`, () => {
+    test("says why it is not complete", async () => {
+      const { store, advance, pause, wake } = await setUp();
+      const reasons = () => [...store.incompleteReasons()];
+      expect(reasons()).toEqual(["less than one lease of 15 s has passed since the start"]);
+      await advance(LEASE_MS + 1);
+      expect(reasons()).toEqual([]);
+      pause(5000);
+      expect(reasons()[0]).toBe(
+        "less than one lease of 15 s has passed since the process was stopped or starved",
+      );
+      wake();
+      await advance(LEASE_MS + 1);
+      expect(reasons()).toEqual([]);
+    });
+
     test("is complete once one lease has passed since the start", async () => {
       const { store, advance } = await setUp();
       expect(store.isComplete()).toBe(false);

@@ -1,24 +1,30 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { compareKeys, originUrl, type PoolKey, poolName, sortKey } from "../../src/pools/pool.ts";
+import {
+  compareKeys,
+  compareText,
+  keyOf,
+  orderOf,
+  originUrl,
+  type PoolKey,
+  poolName,
+  sortKey,
+} from "../../src/pools/pool.ts";
 import { anyKey } from "../support/arbitraries.ts";
-
-function decode(id: string): PoolKey {
-  const [cluster_id = "", namespace = "", dgd_name = ""] = id
-    .split("/")
-    .map((part) => part.replaceAll("%2F", "/").replaceAll("%25", "%"));
-  return { cluster_id, namespace, dgd_name };
-}
 
 test("the sort key of a key can be read back, so no two keys meet", () => {
   fc.assert(
     fc.property(anyKey, (key) => {
       const id = sortKey(key);
-      expect(decode(id)).toEqual(key);
+      expect(keyOf(id)).toEqual(key);
       expect(id.split("/")).toHaveLength(3);
     }),
     { numRuns: 2000 },
   );
+});
+
+test("what is no sort key has no key", () => {
+  for (const text of ["", "a", "a/b", "a/b/c/d"]) expect(keyOf(text)).toBeUndefined();
 });
 
 test("keys that would be alike without the encoding are not", () => {
@@ -44,6 +50,7 @@ test("keys are ordered part by part in code-unit order", () => {
       const right = parts(b)[at] ?? "";
       expect(Math.sign(compareKeys(a, b))).toBe(at < 0 ? 0 : left < right ? -1 : 1);
       expect(compareKeys(b, a)).toBe(compareKeys(a, b) === 0 ? 0 : -compareKeys(a, b));
+      expect(compareText(orderOf(sortKey(a)), orderOf(sortKey(b)))).toBe(compareKeys(a, b));
     }),
     { numRuns: 2000 },
   );
