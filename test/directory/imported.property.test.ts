@@ -1,16 +1,18 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { ImportedDirectory } from "../../src/directory/imported.ts";
+import type { PoolFacts } from "../../src/directory/pool-facts.ts";
 import { karmada } from "../../src/kubernetes/karmada.ts";
 import { mcs } from "../../src/kubernetes/mcs.ts";
 import type { OwnershipRule } from "../../src/kubernetes/ownership.ts";
 import type { SliceSink } from "../../src/kubernetes/reflector.ts";
 import type { EndpointPort, EndpointSlice } from "../../src/kubernetes/slice-api.ts";
-import type { Registration } from "../../src/pools/pool.ts";
+import { type Registration, sortKey } from "../../src/pools/pool.ts";
 import type { Departure, LivePools, RegistrationStore } from "../../src/registrations/store.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { makeRegistration } from "../support/pools.ts";
 import { recordedLog } from "../support/recorded-log.ts";
+import type { ListedPool } from "../support/relay.ts";
 import {
   anySliceEvent,
   CLUSTERS,
@@ -144,7 +146,7 @@ for (const [mode, rule] of Object.entries({ karmada, mcs })) {
         const directory = new ImportedDirectory({
           openStore: (livePools) => {
             stores.push(livePools);
-            return readyStore;
+            return storeOf(live);
           },
           openSlices: (sink) => {
             sinks.push(sink);
@@ -164,9 +166,9 @@ for (const [mode, rule] of Object.entries({ karmada, mcs })) {
           if (event.type === "register") {
             const registration = makeRegistration({ key: event.key, model: event.model });
             livePools.put(registration, JSON.stringify(registration));
-            live.set(JSON.stringify(event.key), registration);
+            live.set(sortKey(event.key), registration);
           } else if (event.type === "expire") {
-            if (live.delete(JSON.stringify(event.key))) livePools.remove(event.key, LEFT);
+            if (live.delete(sortKey(event.key))) livePools.remove(event.key, LEFT);
           } else {
             send(sink, event);
             slices.apply(event);
@@ -175,6 +177,7 @@ for (const [mode, rule] of Object.entries({ karmada, mcs })) {
           const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
           expect(text(directory.pools().bytes)).toBe(expected.pools);
           expect(text(directory.routers().bytes)).toBe(expected.routers);
+          expectExplained(directory, JSON.parse(expected.pools).pools);
           // An outcome that is the same is the very same.
           if (text(routers.bytes) === expected.routers) expect(directory.routers()).toBe(routers);
           if (text(pools.bytes) === expected.pools) expect(directory.pools()).toBe(pools);
@@ -192,20 +195,46 @@ const LEFT: Departure = {
   disagreements: { count: 0, fields: [], lastMsAgo: null },
 };
 
-const readyStore: RegistrationStore = {
-  open: async () => {},
-  renew: () => false,
-  register: () => {},
-  expire: () => {},
-  isComplete: () => true,
-  incompleteReasons: () => [],
-  poolIds: () => [],
-  registrationOf: () => undefined,
-  liveCount: () => 0,
-  table: () => null,
-  unreadyReason: () => undefined,
-  close: () => {},
-};
+/** A store that is ready, and whose live pools are these. */
+function storeOf(live: ReadonlyMap<string, Registration>): RegistrationStore {
+  const { what: _, endedMsAgo: __, ...rest } = LEFT;
+  return {
+    open: async () => {},
+    renew: () => false,
+    register: () => {},
+    expire: () => {},
+    isComplete: () => true,
+    incompleteReasons: () => [],
+    poolIds: () => live.keys(),
+    registrationOf: (id) =>
+      live.has(id) ? { ...rest, isLive: true, reasons: [], leaseLeftMs: 0 } : undefined,
+    liveCount: () => live.size,
+    table: () => null,
+    unreadyReason: () => undefined,
+    close: () => {},
+  };
+}
+
+/** Checks that what is told of the pools agrees with which are listed, and how. */
+function expectExplained(directory: ImportedDirectory, pools: readonly ListedPool[]): void {
+  const told = new Map<string, PoolFacts>();
+  for (const id of directory.knownPools()) {
+    const facts = directory.poolFacts(id);
+    if (facts !== undefined) told.set(id, facts);
+  }
+  const listed = [...told].filter(([, facts]) => facts.listed).map(([id]) => id);
+  expect(listed.sort()).toEqual(pools.map(({ key }) => sortKey(key)).sort());
+  expect(directory.facts().pools.listed).toBe(pools.length);
+  for (const { key, frontends, relay_identities: identities } of pools) {
+    const facts = told.get(sortKey(key));
+    expect(facts?.relaysReady).toBe(identities.length);
+    expect(facts?.frontendsReady).toBe(frontends.length);
+    expect(facts?.reasons.length).toBe(frontends.length === 0 ? 1 : 0);
+  }
+  for (const facts of told.values()) {
+    if (!facts.listed) expect(facts.reasons).not.toEqual([]);
+  }
+}
 
 const readySource = {
   start: () => {},

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
+import { explained } from "../support/explained.ts";
 import { exchange, RawConnection } from "../support/raw-http.ts";
 import {
   brief,
@@ -156,6 +157,75 @@ function routes(url: string): void {
       expect(await response.text()).toBe("");
     });
 
+    test("GET /explain answers 200 with why each pool is listed, never from a cache", async () => {
+      const { key } = registration();
+      await register(url, registration({ key }));
+      await register(url, registration({ key, model: "another" }));
+      const response = await fetch(`${url}/explain`);
+      expect(response.status).toBe(200);
+      expect(response.headers.get("content-type")).toBe("application/json");
+      expect(response.headers.get("cache-control")).toBe("no-store");
+      expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+      const { service, pools, ...rest } = await explained(url);
+      expect(Object.keys(service)).toEqual([
+        "version",
+        "mode",
+        "store",
+        "started_at",
+        "uptime_s",
+        "complete",
+        "reasons",
+      ]);
+      expect(service).toMatchObject({ mode: "registrations", store: "memory" });
+      expect(service.started_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      expect(Date.now() - Date.parse(service.started_at)).toBeGreaterThan(0);
+      expect(service.complete).toBe(false);
+      expect(service.reasons).toEqual([
+        "less than one lease of 86400 s has passed since the start",
+      ]);
+      expect(rest).toEqual({ slices: null, table: null });
+      const pool = find(pools, key);
+      expect(pool).toEqual({
+        key,
+        listed: true,
+        reasons: [expect.stringMatching(/^registered differently \d+ s ago, in model$/)],
+        last_registered_s_ago: expect.any(Number),
+        lease_left_s: expect.any(Number),
+        written_in: null,
+        relays_ready: null,
+        frontends_ready: null,
+        disagreements: { count: 1, fields: ["model"] },
+      });
+      const { last_registered_s_ago: ago, lease_left_s: left } = pool ?? {};
+      const head = await fetch(`${url}/explain`, { method: "HEAD" });
+      expect(head.status).toBe(200);
+      expect(Number(head.headers.get("content-length"))).toBeGreaterThan(100);
+      expect(await head.text()).toBe("");
+      expect(ago).toBeWithin(0, 60);
+      expect((ago ?? Number.NaN) + (left ?? Number.NaN)).toBeCloseTo(86_400, 2);
+    });
+
+    test("GET /explain is compressed as the lists are, with its length", async () => {
+      for (let n = 0; n < 5; n += 1) await register(url, registration());
+      for (const coding of ["zstd", "gzip", "identity"]) {
+        const response = await exchange(
+          url,
+          `GET /explain HTTP/1.1\r\nHost: x\r\nAccept-Encoding: ${coding}\r\n\r\n`,
+        );
+        const body = Buffer.from(response.body);
+        expect(Number(response.headers.get("content-length"))).toBe(body.length);
+        const sent = response.headers.get("content-encoding") ?? "identity";
+        expect(sent).toBe(coding);
+        const plain =
+          coding === "zstd"
+            ? Bun.zstdDecompressSync(body)
+            : coding === "gzip"
+              ? Bun.gunzipSync(body)
+              : body;
+        expect(JSON.parse(Buffer.from(plain).toString()).pools.length).toBeGreaterThan(4);
+      }
+    });
+
     test("HEAD works where GET does", async () => {
       for (const path of ["/pools", "/routers", "/healthz", "/nowhere"]) {
         const request = (method: string) =>
@@ -177,6 +247,7 @@ function routes(url: string): void {
       const refused = {
         "/pools": ["PUT", "DELETE", "PATCH", "OPTIONS"],
         "/routers": ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"],
+        "/explain": ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"],
         "/healthz": ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"],
       };
       for (const [path, methods] of Object.entries(refused)) {

@@ -636,6 +636,25 @@ describe("the slices are current", () => {
     expect(reflector.isCurrent()).toBe(true);
   });
 
+  test("and where they are not, the reason says for how long, and the last error", async () => {
+    const { api, run, reflector } = make();
+    expect(reflector.outdatedReason()).toBe("the slices have not been read yet");
+    await reflector.start();
+    await run(100_000);
+    expect(reflector.outdatedReason()).toBeUndefined();
+    api.script = () => ({ refusal: denied });
+    api.endWatches("end");
+    await run(30_000);
+    expect(reflector.outdatedReason()).toBeUndefined();
+    await run(12_000);
+    expect(reflector.outdatedReason()).toBe(
+      "the slices have not been watched for 42 s: may not list endpointslices",
+    );
+    api.script = () => undefined;
+    await run(RECOVERY_MS);
+    expect(reflector.outdatedReason()).toBeUndefined();
+  });
+
   test("for 30 s from the start, where no watch begins at all, whatever is listed", async () => {
     const { api, run, reflector } = make();
     api.script = ({ verb }) => (verb === "watch" ? { refusal: expired } : undefined);

@@ -1,10 +1,8 @@
+import type { WireKey } from "./relay.ts";
+
 /** A pool as `GET /explain` shows it. */
 export interface ExplainedPool {
-  readonly key: {
-    readonly cluster_id: string;
-    readonly namespace: string;
-    readonly dgd_name: string;
-  };
+  readonly key: WireKey;
   readonly listed: boolean;
   readonly reasons: readonly string[];
   readonly last_registered_s_ago: number | null;

@@ -134,7 +134,10 @@ export async function getPool(url: string, key: WireKey): Promise<ListedPool | u
   return find((await getPools(url)).pools, key);
 }
 
-export function find(pools: readonly ListedPool[], key: WireKey): ListedPool | undefined {
+export function find<T extends { readonly key: WireKey }>(
+  pools: readonly T[],
+  key: WireKey,
+): T | undefined {
   return pools.find((pool) => Bun.deepEquals(pool.key, key));
 }
 

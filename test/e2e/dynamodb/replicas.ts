@@ -8,10 +8,12 @@ import {
   startReplica,
   type Table,
 } from "../../support/dynamodb.ts";
+import { explained } from "../../support/explained.ts";
 import { FaultProxy } from "../../support/fault-proxy.ts";
 import { itemNamed, keyNamed, poolNamed, skNamed } from "../../support/pool-items.ts";
 import { getPools, postText, registration } from "../../support/relay.ts";
 import { freePort } from "../../support/service.ts";
+import { until } from "../../support/until.ts";
 import { etagOf, waitFor } from "../../support/waiter.ts";
 import { lists, names, Relays, registerSoon, sample, Watch } from "../../support/watch.ts";
 
@@ -75,6 +77,44 @@ export function replicaTests(command: readonly string[], emulator: () => Emulato
       const { status, body } = await waiting;
       expect(status).toBe(200);
       expect(body).toContain('"dgd_name":"b"');
+    },
+    DEADLINE_MS,
+  );
+
+  test.concurrent(
+    "a replica explains pools of another one, and its last read of the table",
+    async () => {
+      const table = await emulator().createTable();
+      await table.put(itemNamed("a", { leaseSecs: 60, writtenIn: "eu-central-1" }));
+      await table.put(itemNamed("b", { leaseSecs: 60, body: {} }));
+      await using service = await start(table, { lease: 60 });
+      const {
+        pools,
+        service: facts,
+        ...rest
+      } = await until("the table to be read", async () => {
+        const explanation = await explained(service.url);
+        return explanation.table?.items === 2 ? explanation : undefined;
+      });
+      expect(facts).toMatchObject({ mode: "registrations", store: "dynamodb", complete: false });
+      expect(facts.reasons).toEqual([
+        "less than one lease of 60 s has passed since the start",
+        "items of the table that may be of live pools can't be decoded: 1",
+      ]);
+      expect(pools).toMatchObject([
+        { key: keyNamed("a"), listed: true, reasons: [], written_in: "eu-central-1" },
+        { key: keyNamed("b"), reasons: ["its item in the table can't be decoded"] },
+      ]);
+      expect(rest).toEqual({
+        slices: null,
+        table: {
+          last_read_s_ago: expect.any(Number),
+          last_read_took_ms: expect.any(Number),
+          items: 2,
+          pages: 1,
+          last_error: null,
+        },
+      });
     },
     DEADLINE_MS,
   );

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Emulator } from "../../support/dynamodb.ts";
+import { explained } from "../../support/explained.ts";
 import {
   answerOf,
   frontendsOf,
@@ -79,6 +80,7 @@ export function joinTests(
         poolNamed("a", { key: other }),
         poolNamed("no-relays"),
       ]);
+      const explain = async (key: WireKey) => find((await explained(scene.url)).pools, key);
       {
         await using _ = new Relays(scene.url, [poolNamed("a")]);
         const listed = await watch.for("the pool", ({ list }) => lists(list, "a"));
@@ -96,6 +98,28 @@ export function joinTests(
             '"frontends":["http://10.2.0.1:8000/"],"capacity":[{"sku":"H100","workers":8}],' +
             `"relay_identities":["ip:10.1.0.1"]}],"complete":${listed.list?.complete}}`,
         );
+        const facts = await explained(scene.url);
+        expect(facts.service).toMatchObject({ mode, complete: listed.list?.complete });
+        expect(facts.service.store).toBe(emulator === undefined ? "memory" : "dynamodb");
+        expect(facts.slices?.used).toBe(3);
+        expect(facts.table === null).toBe(emulator === undefined);
+        expect(find(facts.pools, keyNamed("a"))).toMatchObject({
+          listed: true,
+          reasons: [],
+          written_in: emulator === undefined ? null : "us-east-1",
+          relays_ready: 1,
+          frontends_ready: 1,
+        });
+        expect((await explain(elsewhere))?.reasons).toEqual([
+          "no Ready endpoint of Service a-pool-relay is imported from cluster gcp-east",
+        ]);
+        expect(await explain(keyNamed("not-registered"))).toMatchObject({
+          listed: false,
+          reasons: ["no registration from cluster aws-west"],
+          last_registered_s_ago: null,
+          relays_ready: 1,
+          frontends_ready: 0,
+        });
         const gone = (sample: Sample) => sample.list?.pools.length === 0;
         const back = (sample: Sample) => Bun.deepEquals(names(sample.list), ["a"]);
 
@@ -125,8 +149,18 @@ export function joinTests(
 
         scene.delete(frontendsOf(mode, "a"));
         await watch.for("no frontends", (sample) => pool("a")(sample)?.frontends.length === 0);
+        expect(await explain(keyNamed("a"))).toMatchObject({
+          listed: true,
+          reasons: ["its frontend Service is not imported, so it has no frontends"],
+        });
       }
       await watch.for("the end of the lease", ({ list }) => list?.pools.length === 0);
+      expect(await explain(keyNamed("a"))).toMatchObject({
+        listed: false,
+        reasons: [expect.stringMatching(/^lease ended \d+ s ago$/)],
+        relays_ready: 1,
+        frontends_ready: 0,
+      });
       const said = scene.service.stderr;
       expect(said).toMatch(
         /pool not listed pool=gcp-east\/dynamo\/a reason="no Ready endpoint of Service a-pool-relay is imported from cluster gcp-east"/,

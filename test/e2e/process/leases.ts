@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { explained } from "../../support/explained.ts";
 import {
   find,
   getList,
@@ -42,6 +43,27 @@ export function leaseTests(command: readonly string[]): void {
       };
       await until("two lines of the log", told("pool added"));
       await until("two lines of the log", told("pool expired"));
+    },
+    DEADLINE_MS,
+  );
+
+  test.concurrent(
+    "a pool whose lease passed is explained, until it is back",
+    async () => {
+      const service = await shared();
+      const body = registration();
+      const explain = async () => find((await explained(service.url)).pools, body.key);
+      await register(service.url, body);
+      expect(await explain()).toMatchObject({ listed: true, reasons: [] });
+      const gone = await until("the pool to leave", async () => {
+        const pool = await explain();
+        return pool?.listed === false ? pool : undefined;
+      });
+      expect(gone.reasons).toEqual([expect.stringMatching(/^lease ended \d+ s ago$/)]);
+      expect(gone.lease_left_s).toBe(0);
+      expect(gone.last_registered_s_ago).toBeGreaterThan(LEASE_MS / 1000);
+      await register(service.url, body);
+      expect(await explain()).toMatchObject({ listed: true, reasons: [] });
     },
     DEADLINE_MS,
   );
