@@ -64,8 +64,10 @@ export class Explainer {
 
   async #write(): Promise<Uint8Array<ArrayBuffer>> {
     const turns = new Turns(this.#clock, TURN_STEPS);
-    const known = await sortInTurns(await this.#knownPools(turns), compareOrder, turns);
-    const { chunks, leftOut } = await this.#writePools(known, turns);
+    const { known, unknown } = await this.#knownPools(turns);
+    const sorted = await sortInTurns(known, compareOrder, turns);
+    const { chunks, unwritten } = await this.#writePools(sorted, turns);
+    const leftOut = unknown + unwritten;
     const facts = this.#directory.facts();
     const rest = {
       ...(leftOut === 0 ? {} : { pools_left_out: leftOut }),
@@ -90,21 +92,23 @@ export class Explainer {
     };
   }
 
-  async #knownPools(turns: Turns): Promise<readonly KnownPool[]> {
+  /** The pools to tell of, and how many there are besides. */
+  async #knownPools(turns: Turns) {
     const known: KnownPool[] = [];
+    let unknown = 0;
     for (const id of this.#directory.knownPools()) {
-      if (known.length === limits.explainedPools) break;
-      known.push({ id, order: orderOf(id) });
+      if (known.length < limits.explainedPools) known.push({ id, order: orderOf(id) });
+      else unknown += 1;
       if (turns.spend(1)) await turns.next();
     }
-    return known;
+    return { known, unknown };
   }
 
   /** The JSON of the pools, a chunk for each turn; a pool is told of as it is in its turn. */
   async #writePools(known: readonly KnownPool[], turns: Turns) {
     const chunks: Buffer[] = [];
     let texts: string[] = [];
-    let [bytes, leftOut] = [0, 0];
+    let [bytes, unwritten] = [0, 0];
     const flush = () => {
       if (texts.length === 0) return;
       const chunk = Buffer.from(`${bytes === 0 ? "" : ","}${texts.join(",")}`);
@@ -118,7 +122,7 @@ export class Explainer {
       if (id === previous) continue;
       previous = id;
       if (bytes > limits.explainedBytes) {
-        leftOut += 1;
+        unwritten += 1;
         continue;
       }
       const facts = this.#directory.poolFacts(id);
@@ -128,7 +132,7 @@ export class Explainer {
       await turns.next();
     }
     flush();
-    return { chunks, leftOut };
+    return { chunks, unwritten };
   }
 }
 

@@ -695,6 +695,16 @@ describe("the cost", () => {
     expect((await explaining).pools).toHaveLength(900);
   });
 
+  test("of more than 200,000 pools, the rest are left out, and counted", async () => {
+    const { clock, respond } = asking(
+      surroundings(),
+      knowing(200_010, () => undefined),
+    );
+    const responding = respond();
+    await clock.run(0);
+    expect(await (await responding).json()).toMatchObject({ pools: [], pools_left_out: 10 });
+  });
+
   test("what does not fit into 64 MiB is left out, and counted", async () => {
     const long = "x".repeat(200 * 1024);
     const { clock, respond } = asking(
