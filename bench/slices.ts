@@ -19,6 +19,7 @@ const POOLS = SLICES / 2;
 const ROUTERS = { namespace: "dynamo", service: "global-router", port: undefined };
 const ROUNDS = { wanted: 5, spare: 5 };
 const EVENTS = 500;
+const UNTOUCHED = { end: 0, expired: 0, denied: 0, silent: 0, error: 0 };
 /** By then garbage is collected, and its pages are given back. */
 const SETTLE_MS = 3000;
 
@@ -73,7 +74,14 @@ async function eventSamples() {
     openSlices: (sink) => {
       sinks.push(sink);
       const never = () => undefined;
-      return { start() {}, stop() {}, isSynced: true, unreadyReason: never, outdatedReason: never };
+      return {
+        start() {},
+        stop() {},
+        isSynced: true,
+        unreadyReason: never,
+        outdatedReason: never,
+        watch: { heardAtWallMs: undefined, restarts: UNTOUCHED },
+      };
     },
     rule: mcs,
     routers: ROUTERS,

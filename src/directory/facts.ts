@@ -1,5 +1,7 @@
 import type { LeftOut } from "../kubernetes/left-out.ts";
 import type { LeftOutReason } from "../kubernetes/ownership.ts";
+import type { WatchFacts } from "../kubernetes/reflector.ts";
+import type { RegistrationCounts } from "../registrations/counts.ts";
 import type { TableFacts } from "../registrations/store.ts";
 
 /** What a directory's lists are made of, as of now. */
@@ -11,6 +13,7 @@ export interface DirectoryFacts {
   };
   /** Why the list may lack a pool, in words; none where it is complete. */
   readonly incompleteReasons: readonly string[];
+  readonly registrations: RegistrationCounts;
   /** Null in a mode that reads none. */
   readonly slices: SliceFacts | null;
   /** Null for a store without a table. */
@@ -25,4 +28,5 @@ export interface SliceFacts {
   readonly isSynced: boolean;
   /** Whether they are surely as they were just now. */
   readonly isCurrent: boolean;
+  readonly watch: WatchFacts;
 }

@@ -1,6 +1,6 @@
 import type { ReadyEndpoints } from "../kubernetes/endpoints.ts";
 import type { OwnershipRule } from "../kubernetes/ownership.ts";
-import type { SliceSink } from "../kubernetes/reflector.ts";
+import type { SliceSink, WatchFacts } from "../kubernetes/reflector.ts";
 import {
   dgdNameOf,
   dgdNameOfRelays,
@@ -39,6 +39,7 @@ export interface SliceSource {
   unreadyReason(): string | undefined;
   /** Whether the sink has had all at least once. */
   readonly isSynced: boolean;
+  readonly watch: WatchFacts;
   /** Why the sink may not have heard of all that happened until just now; undefined where it has. */
   outdatedReason(): string | undefined;
 }
@@ -152,6 +153,7 @@ export class ImportedDirectory implements Directory {
     const outdatedReason = this.#source.outdatedReason();
     return {
       pools: { listed: this.#listing.size, registered: this.#store.liveCount() },
+      registrations: this.#store.counts,
       incompleteReasons: [
         ...this.#store.incompleteReasons(),
         ...(outdatedReason === undefined ? [] : [outdatedReason]),
@@ -160,6 +162,7 @@ export class ImportedDirectory implements Directory {
         ...this.slices.counts(),
         isSynced: this.#source.isSynced,
         isCurrent: outdatedReason === undefined,
+        watch: this.#source.watch,
       },
       table: this.#store.table(),
     };

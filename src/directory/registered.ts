@@ -82,6 +82,7 @@ export class RegisteredDirectory implements Directory {
     this.#store.expire();
     return {
       pools: { listed: this.#listing.size, registered: this.#store.liveCount() },
+      registrations: this.#store.counts,
       incompleteReasons: [...this.#store.incompleteReasons()],
       slices: null,
       table: this.#store.table(),

@@ -16,6 +16,13 @@ export interface SliceSink {
   remove(slice: EndpointSlice): void;
 }
 
+export interface WatchFacts {
+  /** When the API server last told something of the slices, in milliseconds since 1970. */
+  readonly heardAtWallMs: number | undefined;
+  /** How often a watch, or the list before it, has ended and was begun again. */
+  readonly restarts: Readonly<Record<EndReason, number>>;
+}
+
 export interface ReflectorOptions {
   readonly api: SliceApi;
   readonly sink: SliceSink;
@@ -60,6 +67,14 @@ export class Reflector {
   #unwatchedSinceMs = 0;
   #lastError: string | undefined;
   #isLossLogged = false;
+  #heardAtWallMs: number | undefined;
+  readonly #restarts: Record<EndReason, number> = {
+    end: 0,
+    expired: 0,
+    denied: 0,
+    silent: 0,
+    error: 0,
+  };
   #isStopped = false;
   #watchdog: Watchdog | undefined;
   #cancelWait: Cancel = () => {};
@@ -126,6 +141,11 @@ export class Reflector {
     );
   }
 
+  /** How it has gone so far. */
+  get watch(): WatchFacts {
+    return { heardAtWallMs: this.#heardAtWallMs, restarts: this.#restarts };
+  }
+
   #because(): string {
     return this.#lastError === undefined ? "" : `: ${this.#lastError}`;
   }
@@ -138,6 +158,7 @@ export class Reflector {
           : await this.#watch(this.#resourceVersion);
       if (this.#isStopped) return;
       if (ending === undefined) continue;
+      this.#restarts[ending.reason] += 1;
       const waitMs = this.#pace.waitMs(ending);
       this.#note(ending, waitMs);
       if (waitMs > 0) await this.#wait(waitMs);
@@ -154,6 +175,7 @@ export class Reflector {
       const list = await watchdog.guard((signal) => this.#readPages(watchdog, signal));
       if (this.#isStopped) return undefined;
       this.#options.sink.replace(list.slices);
+      this.#heardAtWallMs = this.#options.clock.wallMs();
       this.#resourceVersion = list.resourceVersion;
       if (!this.#isSynced) this.#noteSynced(list.slices.length);
       return undefined;
@@ -214,7 +236,8 @@ export class Reflector {
   }
 
   #apply(event: WatchEvent): void {
-    const { sink } = this.#options;
+    const { sink, clock } = this.#options;
+    this.#heardAtWallMs = clock.wallMs();
     if (event.type === "BOOKMARK") {
       this.#resourceVersion = event.resourceVersion;
       return;

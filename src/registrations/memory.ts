@@ -1,9 +1,16 @@
 import { differences } from "../pools/canonical.ts";
-import { poolName, type Registration, registrationJson, sortKey } from "../pools/pool.ts";
+import {
+  type PoolKey,
+  poolName,
+  type Registration,
+  registrationJson,
+  sortKey,
+} from "../pools/pool.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { RunClock } from "../runtime/run-clock.ts";
 import { Capacity } from "./capacity.ts";
+import { newCounts, type RegistrationCounts } from "./counts.ts";
 import { Disagreements } from "./disagreements.ts";
 import { freshReason } from "./freshness.ts";
 import { RenewalOrder } from "./renewal-order.ts";
@@ -47,6 +54,7 @@ export class MemoryStore implements RegistrationStore {
   readonly #log: Log;
   readonly #disagreements: Disagreements;
   readonly #capacity: Capacity;
+  readonly #counts = newCounts();
   readonly #order = new RenewalOrder();
   readonly #byPlace: (Lease | undefined)[] = [];
   readonly #byId = new Map<string, Lease>();
@@ -73,6 +81,7 @@ export class MemoryStore implements RegistrationStore {
     const place = this.#placeByText.get(text);
     if (place === undefined) return false;
     this.#order.renew(place, nowMs);
+    this.#counts.renewed += 1;
     return true;
   }
 
@@ -88,6 +97,7 @@ export class MemoryStore implements RegistrationStore {
     this.#order.renew(lease.place, nowMs);
     const fields = differences(parsed(lease.json), registration);
     if (fields.length > 0) this.#replace(lease, registration, text, fields);
+    else this.#counts.renewed += 1;
     this.#remember(lease, text);
   }
 
@@ -126,6 +136,10 @@ export class MemoryStore implements RegistrationStore {
     return this.#byId.size;
   }
 
+  get counts(): RegistrationCounts {
+    return this.#counts;
+  }
+
   table(): null {
     return null;
   }
@@ -148,13 +162,12 @@ export class MemoryStore implements RegistrationStore {
   #add(id: string, registration: Registration, text: string, nowMs: number): void {
     const json = registrationJson(registration, text);
     const bytes = Buffer.byteLength(json);
-    const refusal = this.#capacity.refusal(registration.key, undefined, bytes);
-    if (refusal !== undefined) throw refusal;
-    this.#capacity.hold(undefined, bytes);
+    this.#hold(registration.key, undefined, bytes);
     const lease: Lease = { place: this.#order.add(nowMs), id, text: undefined, json };
     this.#byPlace[lease.place] = lease;
     this.#byId.set(id, lease);
     this.#remember(lease, text);
+    this.#counts.added += 1;
     this.#log.info("pool added", { pool: poolName(registration.key) });
     this.#livePools.put(registration, json);
   }
@@ -176,6 +189,7 @@ export class MemoryStore implements RegistrationStore {
       writtenIn: null,
       disagreements: this.#disagreements.of(lease.id),
     });
+    this.#counts.expired += 1;
     this.#log.info("pool expired", { pool: poolName(key) });
   }
 
@@ -187,12 +201,22 @@ export class MemoryStore implements RegistrationStore {
   ): void {
     const json = registrationJson(registration, text);
     const [bytesBefore, bytes] = [Buffer.byteLength(lease.json), Buffer.byteLength(json)];
-    const refusal = this.#capacity.refusal(registration.key, bytesBefore, bytes);
-    if (refusal !== undefined) throw refusal;
-    this.#capacity.hold(bytesBefore, bytes);
+    this.#hold(registration.key, bytesBefore, bytes);
     lease.json = json;
     this.#livePools.put(registration, json);
+    this.#counts.changed += 1;
+    this.#counts.disagreements += 1;
     this.#disagreements.note(registration.key, fields);
+  }
+
+  /** Counts a registration's bytes, in place of what is held of it. Throws where there is no room. */
+  #hold(key: PoolKey, heldBytes: number | undefined, bytes: number): void {
+    const refusal = this.#capacity.refusal(key, heldBytes, bytes);
+    if (refusal !== undefined) {
+      this.#counts.refused += 1;
+      throw refusal;
+    }
+    this.#capacity.hold(heldBytes, bytes);
   }
 
   /** Remembers what a lease was registered with, unless white space is the most of it. */

@@ -1,4 +1,6 @@
 import type { PoolKey, Registration } from "../pools/pool.ts";
+import type { Histogram } from "../runtime/histogram.ts";
+import type { RegistrationCounts } from "./counts.ts";
 import type { DisagreementFacts } from "./disagreements.ts";
 
 /**
@@ -47,6 +49,20 @@ export interface TableFacts {
   readonly undecodable: number;
   /** Why the last try to read it failed; null where it did not. */
   readonly lastError: string | null;
+  /** Reads of the whole table. */
+  readonly reads: OperationFacts;
+  /** One for each registration, whatever requests it took. */
+  readonly writes: OperationFacts;
+}
+
+/** How an operation on the table ended; see `TableFault`. */
+export type OperationResult = "ok" | "throttled" | "timeout" | "denied" | "error";
+
+/** What became of the operations of one kind since the start. */
+export interface OperationFacts {
+  readonly results: Readonly<Record<OperationResult, number>>;
+  /** Of those that failed too. */
+  readonly duration: Histogram;
 }
 
 /** A whole read of the table. */
@@ -111,6 +127,7 @@ export interface RegistrationStore {
 
   /** How many pools are live, as of the last `expire`. */
   liveCount(): number;
+  readonly counts: RegistrationCounts;
   /** What was read of the table; null for a store without one. */
   table(): TableFacts | null;
 

@@ -15,6 +15,7 @@ export class RunClock {
   readonly #onPause: (pausedMs: number) => void;
   readonly #startedAtMs: number;
   #beatAtMs: number;
+  #pauses = 0;
   #pausedMs = 0;
   #resumedAtMs = 0;
 
@@ -31,11 +32,17 @@ export class RunClock {
     const gapMs = monotonicMs - this.#beatAtMs;
     if (gapMs > limits.pauseMs) {
       this.#beatAtMs = monotonicMs;
+      this.#pauses += 1;
       this.#pausedMs += gapMs;
       this.#resumedAtMs = monotonicMs - this.#startedAtMs - this.#pausedMs;
       this.#onPause(gapMs);
     }
     return monotonicMs - this.#startedAtMs - this.#pausedMs;
+  }
+
+  /** How many pauses there were so far. */
+  get pauses(): number {
+    return this.#pauses;
   }
 
   /** How long all pauses so far were, together. */

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { type PoolKey, poolName, type Registration, sortKey } from "../../src/pools/pool.ts";
 import type { Departure, LivePools, RegistrationStore } from "../../src/registrations/store.ts";
+import { ServiceError } from "../../src/runtime/errors.ts";
+import { limits } from "../../src/runtime/limits.ts";
 import { makeKey, makeRegistration, send } from "../support/pools.ts";
 
 /** A store with a lease of 15 s, at its start, and what a test needs to see of it. */
@@ -233,6 +235,52 @@ export function describeStore(
         count: 2,
         fields: ["model", "capabilities"],
         lastMsAgo: 1000,
+      });
+    });
+  });
+
+  describe(`${name}: the counts`, () => {
+    test("say what became of registrations and of pools", async () => {
+      const { store, advance, live } = await setUp();
+      expect(new Set(Object.values(store.counts))).toEqual(new Set([0]));
+      const ordered = { ...a, capabilities: ["x", "y"] };
+      for (const registration of [ordered, ordered, { ...a, capabilities: ["y", "x"] }, b]) {
+        await send(store, registration);
+      }
+      expect(store.counts).toMatchObject({ added: 2, renewed: 2, changed: 0, disagreements: 0 });
+      await send(store, { ...b, model: "other" });
+      expect(store.counts).toMatchObject({ changed: 1, disagreements: 1, expired: 0 });
+      await advance(LEASE_MS + 1);
+      expect(live()).toEqual([]);
+      await send(store, b);
+      expect(store.counts).toEqual({
+        added: 3,
+        renewed: 2,
+        changed: 1,
+        refused: 0,
+        failed: 0,
+        expired: 2,
+        disagreements: 1,
+      });
+    });
+
+    test("have a registration for which there is no room as refused", async () => {
+      const { store } = await setUp();
+      const model = "m".repeat(limits.registrationBytes);
+      await send(store, a);
+      for (const registration of [
+        { ...a, model },
+        { ...b, model },
+      ]) {
+        const refusal = await (async () => send(store, registration))().catch((error) => error);
+        expect(refusal).toBeInstanceOf(ServiceError);
+      }
+      expect(store.counts).toMatchObject({
+        added: 1,
+        renewed: 0,
+        changed: 0,
+        refused: 2,
+        failed: 0,
       });
     });
   });

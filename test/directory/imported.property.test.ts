@@ -8,7 +8,9 @@ import type { OwnershipRule } from "../../src/kubernetes/ownership.ts";
 import type { SliceSink } from "../../src/kubernetes/reflector.ts";
 import type { EndpointPort, EndpointSlice } from "../../src/kubernetes/slice-api.ts";
 import { type Registration, sortKey } from "../../src/pools/pool.ts";
+import { newCounts } from "../../src/registrations/counts.ts";
 import type { Departure, LivePools, RegistrationStore } from "../../src/registrations/store.ts";
+import { unwatched } from "../support/facts.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { makeRegistration } from "../support/pools.ts";
 import { recordedLog } from "../support/recorded-log.ts";
@@ -209,6 +211,7 @@ function storeOf(live: ReadonlyMap<string, Registration>): RegistrationStore {
     registrationOf: (id) =>
       live.has(id) ? { ...rest, isLive: true, reasons: [], leaseLeftMs: 0 } : undefined,
     liveCount: () => live.size,
+    counts: newCounts(),
     table: () => null,
     unreadyReason: () => undefined,
     close: () => {},
@@ -241,5 +244,6 @@ const readySource = {
   stop: () => {},
   unreadyReason: () => undefined,
   isSynced: true,
+  watch: unwatched,
   outdatedReason: () => undefined,
 };

@@ -9,6 +9,7 @@ import { MemoryStore } from "../../src/registrations/memory.ts";
 import type { RegistrationStore } from "../../src/registrations/store.ts";
 import { ServiceError } from "../../src/runtime/errors.ts";
 import { RunClock } from "../../src/runtime/run-clock.ts";
+import { unwatched } from "../support/facts.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { makeKey, makeRegistration, send } from "../support/pools.ts";
 import { recordedLog } from "../support/recorded-log.ts";
@@ -33,6 +34,7 @@ function setUp(options: SetUp = {}) {
     reason: "the slices have not been listed yet" as string | undefined,
     outdated: undefined as string | undefined,
     isSynced: true,
+    watch: unwatched,
     start: () => {
       source.started += 1;
     },

@@ -15,6 +15,7 @@ import { MemoryStore } from "../../src/registrations/memory.ts";
 import type { LivePools, RegistrationStore } from "../../src/registrations/store.ts";
 import { RunClock } from "../../src/runtime/run-clock.ts";
 import { type Explained, type ExplainedPool, poolOf } from "../support/explained.ts";
+import { unwatched } from "../support/facts.ts";
 import { FakeTable } from "../support/fake-table.ts";
 import { makeKey, makeRegistration, send } from "../support/pools.ts";
 import { recordedLog } from "../support/recorded-log.ts";
@@ -96,6 +97,7 @@ function overSlices({ rule = mcs, store = {} as Partial<RegistrationStore> } = {
   const sinks: SliceSink[] = [];
   const source = {
     isSynced: false,
+    watch: unwatched,
     unready: "the slices have not been read yet" as string | undefined,
     outdated: undefined as string | undefined,
     start() {},

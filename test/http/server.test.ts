@@ -5,6 +5,7 @@ import { Waiters } from "../../src/directory/waiters.ts";
 import { createRoutes, notFound, type Routes } from "../../src/http/routes.ts";
 import { listen } from "../../src/http/server.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
+import { makeFacts } from "../support/facts.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
 function serve(routes: Routes) {
@@ -65,12 +66,7 @@ test("a path that takes other methods names them all, and any other path is not 
     pools: () => list,
     routers: () => list,
     onChange() {},
-    facts: () => ({
-      pools: { listed: 0, registered: 0 },
-      incompleteReasons: [],
-      slices: null,
-      table: null,
-    }),
+    facts: () => makeFacts(),
     knownPools: () => [],
     poolFacts: () => undefined,
     close() {},

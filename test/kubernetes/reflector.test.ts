@@ -965,3 +965,48 @@ describe("a reflector that is stopped", () => {
     expect(api.requests).toHaveLength(1);
   });
 });
+
+describe("what is told of the watch", () => {
+  test("is when the API server was last heard: a list, an event or a bookmark", async () => {
+    const { reflector, api, clock, run } = make();
+    expect(reflector.watch.heardAtWallMs).toBeUndefined();
+    await reflector.start();
+    const listedAtMs = clock.wallMs();
+    expect(reflector.watch.heardAtWallMs).toBe(listedAtMs);
+    for (const change of [() => api.put("c"), () => api.remove("c"), () => api.bookmark()]) {
+      await run(1000);
+      expect(reflector.watch.heardAtWallMs).toBeLessThan(clock.wallMs());
+      change();
+      await run(0);
+      expect(reflector.watch.heardAtWallMs).toBe(clock.wallMs());
+    }
+    expect(clock.wallMs()).toBe(listedAtMs + 3000);
+  });
+
+  test("is how often it ended, or the list before it, by the reason", async () => {
+    const { reflector, api, run } = make();
+    api.script = inTurn({ refusal: denied });
+    void reflector.start();
+    await run(5000);
+    expect(reflector.watch.restarts).toEqual({
+      end: 0,
+      expired: 0,
+      denied: 1,
+      silent: 0,
+      error: 0,
+    });
+    for (const ending of ["end", expired, refused] as const) {
+      api.endWatches(ending);
+      await run(40_000);
+    }
+    // Bookmarks would be heard.
+    api.bookmarkEveryMs = never;
+    api.endWatches("end");
+    await run(SILENCE_MS);
+    api.endWatches("silence");
+    await run(SILENCE_MS);
+    const { end, ...others } = reflector.watch.restarts;
+    expect(others).toEqual({ expired: 1, denied: 1, silent: 1, error: 1 });
+    expect(end).toBeGreaterThanOrEqual(2);
+  });
+});

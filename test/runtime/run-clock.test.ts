@@ -90,3 +90,14 @@ test("it beats every 250 ms until it is stopped", () => {
   expect(beats()).toBe(4);
   expect(clock.timers).toBe(0);
 });
+
+test("pauses are counted, and their lengths summed, by whoever asks first", () => {
+  const { clock, runClock } = setUp();
+  expect([runClock.pauses, runClock.pausedMs()]).toEqual([0, 0]);
+  for (const ms of [2000, 1500]) {
+    clock.pause(ms);
+    clock.wake();
+    clock.advance(1000);
+  }
+  expect([runClock.pausedMs(), runClock.pauses]).toEqual([3500, 2]);
+});

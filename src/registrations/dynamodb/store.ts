@@ -12,6 +12,7 @@ import { messageOf, ServiceError } from "../../runtime/errors.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { RunClock } from "../../runtime/run-clock.ts";
 import { Capacity } from "../capacity.ts";
+import { newCounts, type RegistrationCounts } from "../counts.ts";
 import { Disagreements } from "../disagreements.ts";
 import { freshReason } from "../freshness.ts";
 import type {
@@ -23,6 +24,7 @@ import type {
   TableRead,
 } from "../store.ts";
 import { type Decoded, decode, parseText, type Renewal } from "./item.ts";
+import { Operations } from "./operations.ts";
 import { type RegistrationTable, TableError } from "./table.ts";
 
 export interface DynamoStoreOptions {
@@ -106,6 +108,9 @@ export class DynamoStore implements RegistrationStore {
   readonly #options: DynamoStoreOptions;
   readonly #disagreements: Disagreements;
   readonly #capacity: Capacity;
+  readonly #counts = newCounts();
+  readonly #reads: Operations;
+  readonly #writes: Operations;
   readonly #failureCooldown: Cooldown;
   readonly #futureCooldown: Cooldown;
   readonly #pools = new Map<string, Mutable<Pool>>();
@@ -132,6 +137,8 @@ export class DynamoStore implements RegistrationStore {
     this.#options = options;
     this.#disagreements = new Disagreements(options.clock, options.log);
     this.#capacity = new Capacity(options.clock, options.log);
+    this.#reads = new Operations(options.clock);
+    this.#writes = new Operations(options.clock);
     this.#failureCooldown = new Cooldown(options.clock);
     this.#futureCooldown = new Cooldown(options.clock);
   }
@@ -194,33 +201,41 @@ export class DynamoStore implements RegistrationStore {
       : this.#capacity.refusal(registration.key, known?.bytes, Buffer.byteLength(text));
     let kept = registration;
     if (refusal !== undefined) {
-      if (known === undefined) throw refusal;
+      if (known === undefined) throw this.#refused(refusal);
       // The change can't be kept, but the pool is alive.
       kept = registrationOf(known);
       text = known.text;
     }
     const renewal = { renewedAtMs: clock.wallMs(), leaseSecs, writtenIn: region };
+    let result: "added" | "renewed" | "changed" = "renewed";
+    const write = async (signal: AbortSignal) => {
+      // Of an item that we have not read, the text stays at first: it may be the same registration
+      // with its lists in the order that came first.
+      const present = known === undefined ? "kept" : "replaced";
+      const old = await table.write({ id, text, renewal, present }, signal);
+      const found = decode(old);
+      const wasLive = found.text !== undefined && this.#endsAtMs(found) >= this.#nowMs();
+      if (!wasLive) result = "added";
+      if (found.text === text) return;
+      const before = found.text === undefined ? undefined : parseText(id, found.text);
+      const fields = before === undefined ? [] : differences(before, kept);
+      if (wasLive && fields.length > 0) {
+        result = "changed";
+        this.#counts.disagreements += 1;
+        this.#disagreements.note(registration.key, fields);
+      }
+      if (present === "replaced" || old.registration === undefined) return;
+      if (found.text !== undefined && before !== undefined && fields.length === 0) {
+        text = found.text;
+      } else {
+        await table.write({ id, text, renewal, present: "replaced" }, signal);
+      }
+    };
     try {
-      await this.#within((heartbeatIntervalSecs * 1000) / 2, async (signal) => {
-        // Of an item that we have not read, the text stays at first: it may be the same registration
-        // with its lists in the order that came first.
-        const present = known === undefined ? "kept" : "replaced";
-        const old = await table.write({ id, text, renewal, present }, signal);
-        const { text: oldText } = decode(old);
-        if (oldText === text) return;
-        const before = oldText === undefined ? undefined : parseText(id, oldText);
-        const fields = before === undefined ? [] : differences(before, kept);
-        if (fields.length > 0 && this.#endsAtMs(decode(old)) >= this.#nowMs()) {
-          this.#disagreements.note(registration.key, fields);
-        }
-        if (present === "replaced" || old.registration === undefined) return;
-        if (oldText !== undefined && before !== undefined && fields.length === 0) {
-          text = oldText;
-        } else {
-          await table.write({ id, text, renewal, present: "replaced" }, signal);
-        }
-      });
+      const deadlineMs = (heartbeatIntervalSecs * 1000) / 2;
+      await this.#writes.count(() => this.#within(deadlineMs, write));
     } catch (error) {
+      this.#counts.failed += 1;
       throw new ServiceError("unavailable", `the registration was not kept: ${messageOf(error)}`);
     }
     this.#events += 1;
@@ -237,7 +252,13 @@ export class DynamoStore implements RegistrationStore {
     pool.writtenAt = this.#events;
     if (isMended || wasInGrace) this.#settleAll(this.#asOfMs);
     else this.#settle(pool, this.#asOfMs);
-    if (refusal !== undefined) throw refusal;
+    if (refusal !== undefined) throw this.#refused(refusal);
+    this.#counts[result] += 1;
+  }
+
+  #refused(refusal: ServiceError): ServiceError {
+    this.#counts.refused += 1;
+    return refusal;
   }
 
   expire(): void {
@@ -320,11 +341,17 @@ export class DynamoStore implements RegistrationStore {
     return this.#live;
   }
 
+  get counts(): RegistrationCounts {
+    return this.#counts;
+  }
+
   table(): TableFacts {
     return {
       lastRead: this.#lastRead ?? null,
       undecodable: this.#undecodableLive,
       lastError: this.#lastError ?? null,
+      reads: this.#reads,
+      writes: this.#writes,
     };
   }
 
@@ -402,6 +429,7 @@ export class DynamoStore implements RegistrationStore {
     if (!pool.isListed) return;
     pool.isListed = false;
     this.#live -= 1;
+    this.#counts.expired += 1;
     this.#options.livePools.remove(pool.key, this.#departureOf(pool));
     this.#options.log.info("pool expired", { pool: poolName(pool.key) });
   }
@@ -453,7 +481,11 @@ export class DynamoStore implements RegistrationStore {
   }
 
   /** Reads the whole table and takes what it says for the truth. */
-  async #read(): Promise<void> {
+  #read(): Promise<void> {
+    return this.#reads.count(() => this.#readAndMerge());
+  }
+
+  async #readAndMerge(): Promise<void> {
     const { clock, runClock } = this.#options;
     this.#events += 1;
     const beganAt = this.#events;

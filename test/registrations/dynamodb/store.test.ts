@@ -735,6 +735,69 @@ describe("a write", () => {
   });
 });
 
+describe("operations on the table", () => {
+  const ok = { ok: 1, throttled: 0, timeout: 0, denied: 0, error: 0 };
+
+  test("are counted by what became of them: reads, each of the whole table", async () => {
+    const { table, clock, store, advance } = await opened();
+    const { results, duration } = store.table().reads;
+    expect(results).toEqual(ok);
+    table.beforePage = async () => {
+      await undefined;
+      clock.pause(700);
+    };
+    await advance(2250);
+    expect(results.ok).toBe(2);
+    expect(duration.sumSecs).toBe(0.7);
+    for (const fault of ["throttled", "timeout", "denied", "error"] as const) {
+      const before = results[fault];
+      table.beforePage = () => {
+        throw new TableError(fault, "broken");
+      };
+      await advance(2250);
+      expect(results[fault]).toBe(before + 1);
+      table.beforePage = () => {};
+      await advance(10_000);
+    }
+    // One that never ends.
+    table.beforePage = () => new Promise(() => {});
+    await advance(12_000);
+    expect(results.timeout).toBe(2);
+  });
+
+  test("are counted by what became of them: writes, one for each registration", async () => {
+    const sharedTable = new FakeTable();
+    const { table, clock, store } = make({ sharedTable });
+    await make({ sharedTable }).store.register(makeRegistration({ model: "first" }));
+    const { results, duration } = store.table().writes;
+    table.afterWrite = () => clock.pause(300);
+    // It takes two requests, since the item has not been read and differs.
+    await store.register(makeRegistration({ model: "second" }));
+    expect(results).toEqual(ok);
+    expect(duration.sumSecs).toBe(0.6);
+    for (const fault of ["throttled", "timeout", "denied", "error"] as const) {
+      table.beforeWrite = () => {
+        throw new TableError(fault, "broken");
+      };
+      await store.register(makeRegistration()).catch(() => {});
+      expect(results[fault]).toBe(1);
+    }
+    expect(store.counts).toMatchObject({ changed: 1, failed: 4, renewed: 0 });
+    expect(duration.cumulativeCounts().at(-1)).toBe(5);
+  });
+
+  test("that a pool of another replica is renewed by is a renewal", async () => {
+    const sharedTable = new FakeTable();
+    const sharedClock = new FakeClock();
+    const one = await opened({ sharedTable, sharedClock });
+    const two = await opened({ sharedTable, sharedClock });
+    await one.store.register(makeRegistration());
+    await two.store.register(makeRegistration());
+    expect(one.store.counts).toMatchObject({ added: 1, renewed: 0 });
+    expect(two.store.counts).toMatchObject({ added: 0, renewed: 1 });
+  });
+});
+
 describe("starting", () => {
   test("lists what the table holds, and says when it can't yet", async () => {
     const { table, clock, store, live, advance, lines } = make();
