@@ -3,6 +3,8 @@ import type { Config } from "./cli/config.ts";
 import type { Directory } from "./directory/directory.ts";
 import { RegisteredDirectory } from "./directory/registered.ts";
 import { Waiters } from "./directory/waiters.ts";
+import { metricsText } from "./http/metrics.ts";
+import { RequestCounts } from "./http/request-counts.ts";
 import { createRoutes } from "./http/routes.ts";
 import { listen } from "./http/server.ts";
 import { MemoryStore } from "./registrations/memory.ts";
@@ -50,17 +52,27 @@ export async function startService(
   const directory = await directoryOf(config, { clock, logs }, openStore);
   const waiters = new Waiters(directory, clock);
 
+  const requests = new RequestCounts(clock);
+  const build = { version, mode: config.mode, store: config.storage.store };
   let stopping = false;
   const routes = createRoutes({
     directory,
     waiters,
     heartbeatIntervalSecs: config.heartbeatIntervalSecs,
     leaseDurationSecs: config.leaseDurationSecs,
+    metrics: () => metricsText({ build, directory, waiters, requests, runClock }),
     isStopping: () => stopping,
     service: { version, mode: config.mode, store: config.storage.store, ...startedAt },
     clock,
   });
-  const server = listen({ address: config.listen, tls, routes, clock, log: logs("http") });
+  const server = listen({
+    address: config.listen,
+    tls,
+    routes,
+    requests,
+    clock,
+    log: logs("http"),
+  });
   const stopBeat = runClock.start(() => directory.expire());
   log.info("serving", {
     version,

@@ -3,6 +3,7 @@ import type { Waiters } from "../directory/waiters.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { readJsonBody } from "./body.ts";
 import type { Explainer, ServiceFacts } from "./explain.ts";
+import { EXPOSITION_TYPE } from "./exposition.ts";
 import { refusal } from "./respond.ts";
 import { listHandler } from "./waiting.ts";
 
@@ -22,6 +23,8 @@ export interface RoutesOptions {
   readonly waiters: Waiters;
   readonly heartbeatIntervalSecs: number;
   readonly leaseDurationSecs: number;
+  /** All metrics as of now, as text. */
+  readonly metrics: () => string;
   /** Whether the service is about to end. */
   readonly isStopping: () => boolean;
   readonly service: ServiceFacts;
@@ -59,6 +62,9 @@ export function createRoutes(options: RoutesOptions): Routes {
         const isHealthy = directory.isReady() && !options.isStopping();
         return new Response(null, { status: isHealthy ? 200 : 503 });
       },
+    }),
+    "/metrics": byMethod({
+      GET: () => new Response(options.metrics(), { headers: { "Content-Type": EXPOSITION_TYPE } }),
     }),
   };
 }

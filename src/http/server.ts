@@ -2,6 +2,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { messageOf, ServiceError } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 import type { Log } from "../runtime/log.ts";
+import { OTHER, type RequestCounts } from "./request-counts.ts";
 import { errorResponse } from "./respond.ts";
 import { notFound, type Routes } from "./routes.ts";
 import type { TlsPair } from "./tls.ts";
@@ -10,6 +11,7 @@ export interface ServerOptions {
   readonly address: { readonly host: string; readonly port: number };
   readonly tls: TlsPair | undefined;
   readonly routes: Routes;
+  readonly requests: RequestCounts;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -31,7 +33,18 @@ export interface HttpServer {
  *
  * @throws ServiceError `startup` when the address can't be had
  */
-export function listen({ address, tls, routes, clock, log }: ServerOptions): HttpServer {
+export function listen(options: ServerOptions): HttpServer {
+  const { address, tls, routes, requests, clock, log } = options;
+  const answerTo = (error: unknown) => {
+    if (!(error instanceof ServiceError)) {
+      const words = error instanceof Error ? error.stack : undefined;
+      log.error("a request failed", { error: words ?? messageOf(error) });
+    }
+    return errorResponse(error);
+  };
+  const counted = Object.entries(routes).map(([route, handler]) => {
+    return [route, requests.counted(route, handler, answerTo)] as const;
+  });
   const server = attempt(address, () =>
     Bun.serve({
       hostname: address.host,
@@ -44,14 +57,10 @@ export function listen({ address, tls, routes, clock, log }: ServerOptions): Htt
       // Bodies are measured where they are read, with an answer that says so. Bun's own limit would
       // answer with a bare status.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      routes,
-      fetch: () => notFound(routes),
-      error(error) {
-        if (!(error instanceof ServiceError)) {
-          log.error("a request failed", { error: error.stack ?? messageOf(error) });
-        }
-        return errorResponse(error);
-      },
+      routes: Object.fromEntries(counted),
+      fetch: requests.counted(OTHER, () => notFound(routes), answerTo),
+      // What is thrown by no handler.
+      error: answerTo,
       ...(tls === undefined ? {} : { tls: { cert: tls.cert, key: tls.key } }),
     }),
   );

@@ -6,7 +6,7 @@ import { listResponse } from "./respond.ts";
 import type { Handler } from "./routes.ts";
 
 /** The answer to a client that has gone away, which nobody gets: what nginx calls it in its log. */
-const CLIENT_CLOSED_REQUEST = 499;
+export const CLIENT_CLOSED_REQUEST = 499;
 
 /**
  * Answers a `GET` of a list: at once, or where the client has the list and would rather wait for

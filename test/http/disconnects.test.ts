@@ -3,6 +3,7 @@ import { connect as connectPlain, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { Representation } from "../../src/directory/representation.ts";
 import { ListWaiters } from "../../src/directory/waiters.ts";
+import { RequestCounts } from "../../src/http/request-counts.ts";
 import { type HttpServer, listen } from "../../src/http/server.ts";
 import { listHandler } from "../../src/http/waiting.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
@@ -24,7 +25,8 @@ describe.each([
   beforeAll(() => {
     const routes = { "/list": listHandler(waiters) };
     const address = { host: "127.0.0.1", port: 0 };
-    server = listen({ address, tls, routes, clock: systemClock, log });
+    const requests = new RequestCounts(systemClock);
+    server = listen({ address, tls, routes, requests, clock: systemClock, log });
   });
   afterAll(async () => {
     await server.drain();

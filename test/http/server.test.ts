@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import type { Directory } from "../../src/directory/directory.ts";
 import { Representation } from "../../src/directory/representation.ts";
 import { Waiters } from "../../src/directory/waiters.ts";
+import { RequestCounts } from "../../src/http/request-counts.ts";
 import { createRoutes, notFound, type Routes } from "../../src/http/routes.ts";
 import { listen } from "../../src/http/server.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
@@ -11,7 +12,9 @@ import { recordedLog } from "../support/recorded-log.ts";
 function serve(routes: Routes) {
   const { log, lines } = recordedLog();
   const address = { host: "127.0.0.1", port: 0 };
-  return { ...listen({ address, tls: undefined, routes, clock: systemClock, log }), lines };
+  const clock = systemClock;
+  const requests = new RequestCounts(clock);
+  return { ...listen({ address, tls: undefined, routes, requests, clock, log }), lines };
 }
 
 test("a handler that throws gives 500 internal error and a log line", async () => {
@@ -76,6 +79,7 @@ test("a path that takes other methods names them all, and any other path is not 
     waiters: new Waiters(directory, systemClock),
     heartbeatIntervalSecs: 5,
     leaseDurationSecs: 15,
+    metrics: () => "",
     isStopping: () => false,
     service: {
       version: "1.2.3",
