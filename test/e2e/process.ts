@@ -4,6 +4,7 @@ import { environmentTests } from "./process/environment.ts";
 import { freshServiceTests } from "./process/fresh-service.ts";
 import { leaseTests } from "./process/leases.ts";
 import { listeningTests } from "./process/listening.ts";
+import { metricsTests } from "./process/metrics.ts";
 import { pauseTests } from "./process/pauses.ts";
 import { signalTests } from "./process/signals.ts";
 import { timeoutTests } from "./process/timeouts.ts";
@@ -27,4 +28,5 @@ export function processSuite(command: readonly string[]): void {
   describe("pauses", () => pauseTests(command));
   describe("signals", () => signalTests(command));
   describe("leases", () => leaseTests(command));
+  describe("metrics", () => metricsTests(command));
 }

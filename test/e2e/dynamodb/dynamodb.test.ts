@@ -10,6 +10,7 @@ import {
 } from "../../support/dynamodb.ts";
 import { credentialTests } from "./credentials.ts";
 import { faultTests } from "./faults.ts";
+import { metricsTests } from "./metrics.ts";
 import { oddItemTests } from "./odd-items.ts";
 import { pauseTests } from "./pauses.ts";
 import { readAndWriteTests } from "./reads-and-writes.ts";
@@ -42,9 +43,11 @@ describe.skipIf(!isInstalled(dynoxide))("the DynamoDB store", () => {
   describe("the table", () => readAndWriteTests(overDynoxide));
   describe("a list", () => listingTests(overDynoxide));
   describe("replicas", () => replicaTests(sourceCommand, overDynoxide));
+  metricsTests(sourceCommand, overDynoxide);
   describe("in the compiled file", () => {
     replicaTests(compiledCommand, overDynoxide);
     credentialTests(compiledCommand, overDynoxide);
+    metricsTests(compiledCommand, overDynoxide);
   });
   // A second opinion on what DynamoDB takes and answers.
   describe.skipIf(!hasOther)("over another emulator", () => {

@@ -12,6 +12,7 @@ import { removeCertificates } from "../../support/imports.ts";
 import { kubernetesPrograms } from "../../support/kube-apiserver.ts";
 import { faultTests } from "./faults.ts";
 import { formTests, handMadeTests, joinTests, routerFlagTests } from "./joins.ts";
+import { metricsTests } from "./metrics.ts";
 import { pauseTests } from "./pauses.ts";
 import { realApiServerTests } from "./real-api-server.ts";
 import { rotationTests, startUpTests } from "./start-up.ts";
@@ -47,10 +48,12 @@ describe.skipIf(!canRun)("karmada and mcs mode", () => {
   });
   describe("a start", () => startUpTests(sourceCommand));
   describe("a pause", () => pauseTests(sourceCommand));
+  metricsTests(sourceCommand);
   describe("in the compiled file", () => {
     joinTests(compiledCommand, undefined);
     formTests(compiledCommand);
     describe("a start", () => startUpTests(compiledCommand));
+    metricsTests(compiledCommand);
   });
 
   if (programs !== undefined) {
