@@ -79,6 +79,14 @@ for (const variant of hasKubectl() ? variants : []) {
       }
     });
 
+    test("tell Prometheus where the metrics are", () => {
+      expect(spec.template.metadata?.annotations).toEqual({
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": String(container.ports?.[0]?.containerPort),
+        "prometheus.io/path": "/metrics",
+      });
+    });
+
     test("select the pods that they make", () => {
       const labels = { "app.kubernetes.io/name": "global-discovery-service" };
       expect(spec.template.metadata?.labels).toEqual(labels);
