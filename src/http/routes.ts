@@ -66,6 +66,12 @@ export function createRoutes(options: RoutesOptions): Routes {
     "/metrics": byMethod({
       GET: () => new Response(options.metrics(), { headers: { "Content-Type": EXPOSITION_TYPE } }),
     }),
+    "/": byMethod({
+      async GET(request) {
+        const { pageResponse } = await import("./page/page.ts");
+        return pageResponse(request);
+      },
+    }),
   };
 }
 

@@ -227,7 +227,7 @@ function routes(url: string): void {
     });
 
     test("HEAD works where GET does", async () => {
-      for (const path of ["/pools", "/routers", "/healthz", "/nowhere"]) {
+      for (const path of ["/", "/pools", "/routers", "/healthz", "/nowhere"]) {
         const request = (method: string) =>
           `${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
         const get = await exchange(url, request("GET"));
@@ -249,6 +249,7 @@ function routes(url: string): void {
         "/routers": ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"],
         "/explain": ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"],
         "/healthz": ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"],
+        "/": ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"],
       };
       for (const [path, methods] of Object.entries(refused)) {
         for (const method of methods) {
