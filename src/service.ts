@@ -39,9 +39,8 @@ export async function startService(
   const log = logs("main");
   const startedAt = { startedAtMs: clock.monotonicMs(), startedAtWallMs: clock.wallMs() };
   const tls =
-    config.tls === undefined
-      ? undefined
-      : (await import("./http/tls.ts")).readTlsPair(config.tls.certPath, config.tls.keyPath);
+    config.tls &&
+    (await (await import("./http/tls-watch.ts")).openTls(config.tls, { clock, log: logs("http") }));
 
   const runClock = new RunClock(clock, (pausedMs) => {
     log.warn("the process was not running; leases are longer by that time", {
@@ -67,12 +66,13 @@ export async function startService(
   });
   const server = listen({
     address: config.listen,
-    tls,
+    tls: tls?.options,
     routes,
     requests,
     clock,
     log: logs("http"),
   });
+  const stopTlsWatch = tls?.watch(server.replaceTls);
   const stopBeat = runClock.start(() => directory.expire());
   log.info("serving", {
     version,
@@ -90,6 +90,7 @@ export async function startService(
       stopping = true;
       log.info("stopping: no new connections, running requests may finish", { reason });
       waiters.end();
+      stopTlsWatch?.();
       const finished = await server.drain();
       stopBeat();
       directory.close();

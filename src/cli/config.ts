@@ -9,10 +9,17 @@ export type Config = CommonConfig & (RegistrationsConfig | KubernetesConfig);
 
 interface CommonConfig {
   readonly listen: Address;
-  readonly tls: { readonly certPath: string; readonly keyPath: string } | undefined;
+  readonly tls: TlsConfig | undefined;
   readonly storage: { readonly store: "memory" } | DynamodbConfig;
   readonly heartbeatIntervalSecs: number;
   readonly leaseDurationSecs: number;
+}
+
+interface TlsConfig {
+  readonly certPath: string;
+  readonly keyPath: string;
+  /** Undefined: clients are not asked for certificates. */
+  readonly clientCaPath: string | undefined;
 }
 
 interface RegistrationsConfig {
@@ -40,25 +47,32 @@ export interface DynamodbConfig {
 /**
  * Turns a command line into a configuration.
  *
- * @throws ServiceError `usage`, naming every flag at fault; `startup` for a setting that this
- * version does not have
+ * @throws ServiceError `usage`, naming every flag at fault
  */
 export function readConfig({ given, faults: ownFaults }: CommandLine): Config {
   const get = firstValuesOf(given);
   const faults = [...ownFaults, ...misplaced(given), ...mismatched(given)];
   if (faults.length > 0) throw new ServiceError("usage", usageMessage(faults));
 
-  const certPath = get("tls-cert-path");
-  const keyPath = get("tls-key-path");
-  if (get("tls-client-ca-path") !== undefined) notBuilt("--tls-client-ca-path");
   return {
     ...discoveryConfig(given),
     listen: required(get("listen")),
-    tls: certPath !== undefined && keyPath !== undefined ? { certPath, keyPath } : undefined,
+    tls: tlsConfig(given),
     storage:
       get("registration-storage") === "dynamodb" ? dynamodbConfig(given) : { store: "memory" },
     heartbeatIntervalSecs: required(get("heartbeat-interval-secs")),
     leaseDurationSecs: required(get("lease-duration-secs")),
+  };
+}
+
+function tlsConfig(given: Given): TlsConfig | undefined {
+  const get = firstValuesOf(given);
+  const certPath = get("tls-cert-path");
+  if (certPath === undefined) return undefined;
+  return {
+    certPath,
+    keyPath: required(get("tls-key-path")),
+    clientCaPath: get("tls-client-ca-path"),
   };
 }
 
@@ -87,10 +101,6 @@ function dynamodbConfig(given: Given): DynamodbConfig {
     replicationGraceSecs: required(get("dynamodb-replication-grace-secs")),
     skewSecs: required(get("lease-skew-secs")),
   };
-}
-
-function notBuilt(setting: string): never {
-  throw new ServiceError("startup", `${setting} is not part of this version yet`);
 }
 
 type Given = CommandLine["given"];

@@ -2,14 +2,14 @@ import type { Clock } from "../runtime/clock.ts";
 import { messageOf, ServiceError } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 import type { Log } from "../runtime/log.ts";
+import { type Listener, Listeners } from "./listeners.ts";
 import { OTHER, type RequestCounts } from "./request-counts.ts";
 import { errorResponse } from "./respond.ts";
-import { notFound, type Routes } from "./routes.ts";
-import type { TlsPair } from "./tls.ts";
+import { type Handler, notFound, type Routes } from "./routes.ts";
 
 export interface ServerOptions {
   readonly address: { readonly host: string; readonly port: number };
-  readonly tls: TlsPair | undefined;
+  readonly tls: Bun.TLSOptions | undefined;
   readonly routes: Routes;
   readonly requests: RequestCounts;
   readonly clock: Clock;
@@ -20,6 +20,13 @@ export interface ServerOptions {
 export interface HttpServer {
   /** With the port that was taken where 0 was asked for. */
   readonly url: string;
+  /**
+   * Serves new connections with `tls`, which it has been served with something else of before. Those
+   * that are open end with the next answer on them.
+   *
+   * @throws ServiceError or Error when it can't; then it goes on as it was
+   */
+  replaceTls(tls: Bun.TLSOptions): Promise<void>;
   /**
    * Takes no more connections, and lets running requests finish, for 10 s at most.
    *
@@ -45,36 +52,74 @@ export function listen(options: ServerOptions): HttpServer {
   const counted = Object.entries(routes).map(([route, handler]) => {
     return [route, requests.counted(route, handler, answerTo)] as const;
   });
-  const server = attempt(address, () =>
+  const handlers: Handlers = {
+    routes: Object.fromEntries(counted),
+    fetch: requests.counted(OTHER, () => notFound(routes), answerTo),
+    // What is thrown by no handler.
+    error: answerTo,
+  };
+  const open = (port: number, reusePort: boolean, options: Bun.TLSOptions | undefined) =>
     Bun.serve({
       hostname: address.host,
-      port: address.port,
+      port,
       // Said outright, since turning development mode off turns it on: two processes would share
       // the port without a word.
-      reusePort: false,
+      reusePort,
       development: false,
       idleTimeout: limits.idleSecs,
       // Bodies are measured where they are read, with an answer that says so. Bun's own limit would
       // answer with a bare status.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      routes: Object.fromEntries(counted),
-      fetch: requests.counted(OTHER, () => notFound(routes), answerTo),
-      // What is thrown by no handler.
-      error: answerTo,
-      ...(tls === undefined ? {} : { tls: { cert: tls.cert, key: tls.key } }),
-    }),
-  );
+      ...handlers,
+      ...(options === undefined ? {} : { tls: options }),
+    });
+  const server = attempt(address, () => open(address.port, false, tls));
+  const listenerOf = (each: typeof server): Listener => ({
+    retire: () => void each.reload(closing(handlers)),
+    stop: (isForced) => each.stop(isForced),
+  });
+  const listeners = new Listeners(listenerOf(server), {
+    clock,
+    openSockets: async () => (await import("./listening-sockets.ts")).listeningSockets(),
+  });
+  const port = server.port ?? address.port;
   return {
     url: server.url.origin,
+    replaceTls: (other) => listeners.replace(() => listenerOf(open(port, true, other))),
     async drain() {
-      const finished = server.stop().then(() => true);
+      const finished = listeners.stop().then(() => true);
       const { promise: late, resolve } = Promise.withResolvers<boolean>();
       const cancel = clock.after(limits.drainMs, () => resolve(false));
       const inTime = await Promise.race([finished, late]);
       cancel();
-      if (!inTime) server.stop(true);
+      if (!inTime) void listeners.stop(true);
       return inTime;
     },
+  };
+}
+
+interface Handlers {
+  readonly routes: Routes;
+  readonly fetch: Handler;
+  readonly error: (error: Error) => Response;
+}
+
+/** Handlers that have each connection closed behind their answer (RFC 9112, section 9.6). */
+function closing({ routes, fetch, error }: Handlers): Handlers {
+  const close = (response: Response) => {
+    response.headers.set("Connection", "close");
+    return response;
+  };
+  const closed = (handle: Handler): Handler => {
+    return async (...request) => close(await handle(...request));
+  };
+  const closingRoutes = Object.entries(routes).map(([path, handle]) => {
+    return [path, closed(handle)] as const;
+  });
+  return {
+    routes: Object.fromEntries(closingRoutes),
+    fetch: closed(fetch),
+    error: (failure) => close(error(failure)),
   };
 }
 

@@ -42,6 +42,16 @@ export const limits = {
   waitersQuietMs: { least: 100, most: 2000 },
   /** How long waiters may be told a list before other requests have their turn. */
   waitersTurnMs: 10,
+  /**
+   * How often the files of TLS are looked at. What has changed must be served within 10 s, and is when
+   * two looks have found the same.
+   */
+  tlsPollMs: 2000,
+  /**
+   * How long a listener that was replaced may still have connections: as long as a request may wait for
+   * a change, be it answered at the last moment, and be silent after that.
+   */
+  retiredListenerMs: 90_000,
   /** How long running requests may go on after SIGTERM. */
   drainMs: 10_000,
   /** Bodies of this size and less are sent as they are: compressing them saves no packet. */

@@ -156,9 +156,12 @@ describe("--router", () => {
 
 describe("TLS flags", () => {
   test("go together", () => {
-    expect(config("--tls-cert-path", "c", "--tls-key-path", "k").tls).toEqual({
-      certPath: "c",
-      keyPath: "k",
+    const pair = ["--tls-cert-path", "c", "--tls-key-path", "k"];
+    const paths = { certPath: "c", keyPath: "k" };
+    expect(config(...pair).tls).toEqual({ ...paths, clientCaPath: undefined });
+    expect(config(...pair, "--tls-client-ca-path", "a").tls).toEqual({
+      ...paths,
+      clientCaPath: "a",
     });
     expect(refused("--tls-cert-path", "c")).toBe("--tls-cert-path: needs --tls-key-path as well");
     expect(refused("--tls-key-path", "k")).toBe("--tls-key-path: needs --tls-cert-path as well");
@@ -307,12 +310,5 @@ describe("values of other modes and stores", () => {
       expect(named(...line)).toContain(flag);
     }
     expect(named("--registration-storage", "dynamodb")).toEqual(["--dynamodb-table"]);
-  });
-
-  test("that this version does not have are a start-up error", () => {
-    const line = ["--tls-cert-path=c", "--tls-key-path=k", "--tls-client-ca-path=a"];
-    expect(() => config(...line)).toThrow(
-      new ServiceError("startup", "--tls-client-ca-path is not part of this version yet"),
-    );
   });
 });
