@@ -9,6 +9,7 @@ import { pauseTests } from "./process/pauses.ts";
 import { signalTests } from "./process/signals.ts";
 import { timeoutTests } from "./process/timeouts.ts";
 import { tlsTests } from "./process/tls.ts";
+import { tlsReloadTests } from "./process/tls-reload.ts";
 import { waitingTests } from "./process/waiting.ts";
 
 /**
@@ -21,6 +22,7 @@ export function processSuite(command: readonly string[]): void {
   describe("a fresh service", () => freshServiceTests(command));
   describe("listening", () => listeningTests(command));
   describe("TLS", () => tlsTests(command));
+  describe("TLS files that change", () => tlsReloadTests(command));
   // These wait far more than they work, so all of them run at once.
   // The longest come first, since no more than twenty do.
   describe("time-outs", () => timeoutTests(command));

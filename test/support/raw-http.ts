@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net";
+import { type ConnectionOptions, connect as connectTls } from "node:tls";
 import { within } from "./until.ts";
 
 export interface RawResponse {
@@ -34,13 +35,18 @@ export class RawConnection implements Disposable {
     });
   }
 
-  /** @throws Error with the `code` that the system gave, `ECONNREFUSED` for one */
-  static async open(url: string): Promise<RawConnection> {
+  /**
+   * Opens a connection, with TLS where `tls` says how.
+   *
+   * @throws Error with the `code` that the system gave, `ECONNREFUSED` for one
+   */
+  static async open(url: string, tls?: ConnectionOptions): Promise<RawConnection> {
     const { hostname, port } = new URL(url);
-    const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) });
+    const address = { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) };
+    const socket = tls === undefined ? connect(address) : connectTls({ ...address, ...tls });
     socket.setNoDelay(true);
     await new Promise<void>((done, fail) => {
-      socket.once("connect", done);
+      socket.once(tls === undefined ? "connect" : "secureConnect", done);
       socket.once("error", fail);
     });
     return new RawConnection(socket);
