@@ -1,4 +1,5 @@
 import { describe } from "bun:test";
+import { clientCertificateTests } from "./process/client-certificates.ts";
 import { commandLineTests } from "./process/command-line.ts";
 import { environmentTests } from "./process/environment.ts";
 import { freshServiceTests } from "./process/fresh-service.ts";
@@ -22,6 +23,7 @@ export function processSuite(command: readonly string[]): void {
   describe("a fresh service", () => freshServiceTests(command));
   describe("listening", () => listeningTests(command));
   describe("TLS", () => tlsTests(command));
+  describe("client certificates", () => clientCertificateTests(command));
   describe("TLS files that change", () => tlsReloadTests(command));
   // These wait far more than they work, so all of them run at once.
   // The longest come first, since no more than twenty do.

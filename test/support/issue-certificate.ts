@@ -18,9 +18,11 @@ export async function issueCertificate(
     ...["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
     ...["-subj", subject, "-keyout", at("key"), "-out", at("csr")],
   );
+  // As real authorities do: it tells them apart where two have the same name.
+  await Bun.write(at("ext"), "authorityKeyIdentifier=keyid");
   await openssl(
     ...["x509", "-req", "-in", at("csr"), "-CA", "root.crt", "-CAkey", "root.key"],
-    ...["-set_serial", "3", "-days", String(days), "-out", at("crt")],
+    ...["-set_serial", "3", "-days", String(days), "-extfile", at("ext"), "-out", at("crt")],
   );
   return { cert: at("crt"), key: at("key") };
 }
