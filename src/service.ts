@@ -3,6 +3,7 @@ import type { Config } from "./cli/config.ts";
 import type { Directory } from "./directory/directory.ts";
 import { RegisteredDirectory } from "./directory/registered.ts";
 import { Waiters } from "./directory/waiters.ts";
+import { BodyReader } from "./http/body.ts";
 import { metricsText } from "./http/metrics.ts";
 import { RequestCounts } from "./http/request-counts.ts";
 import { createRoutes } from "./http/routes.ts";
@@ -57,6 +58,7 @@ export async function startService(
   const routes = createRoutes({
     directory,
     waiters,
+    bodies: new BodyReader(clock, logs("http")),
     heartbeatIntervalSecs: config.heartbeatIntervalSecs,
     leaseDurationSecs: config.leaseDurationSecs,
     metrics: () => metricsText({ build, directory, waiters, requests, runClock }),

@@ -1,7 +1,7 @@
 import type { Directory } from "../directory/directory.ts";
 import type { Waiters } from "../directory/waiters.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { readJsonBody } from "./body.ts";
+import type { BodyReader } from "./body.ts";
 import type { Explainer, ServiceFacts } from "./explain.ts";
 import { EXPOSITION_TYPE } from "./exposition.ts";
 import { refusal } from "./respond.ts";
@@ -21,6 +21,7 @@ export type Routes = Readonly<Record<string, Handler>>;
 export interface RoutesOptions {
   readonly directory: Directory;
   readonly waiters: Waiters;
+  readonly bodies: BodyReader;
   readonly heartbeatIntervalSecs: number;
   readonly leaseDurationSecs: number;
   /** All metrics as of now, as text. */
@@ -35,7 +36,7 @@ const JSON_HEADERS = new Headers({ "Content-Type": "application/json" });
 
 /** What the service answers on each path. */
 export function createRoutes(options: RoutesOptions): Routes {
-  const { directory, waiters } = options;
+  const { directory, waiters, bodies } = options;
   const registered = JSON.stringify({
     heartbeat_interval_s: options.heartbeatIntervalSecs,
     lease_duration_s: options.leaseDurationSecs,
@@ -44,7 +45,7 @@ export function createRoutes(options: RoutesOptions): Routes {
     "/pools": byMethod({
       GET: listHandler(waiters.pools),
       async POST(request) {
-        const text = await readJsonBody(request);
+        const text = await bodies.readJson(request);
         if (!directory.renew(text)) {
           // Loaded with the first heartbeat, for it is most of what a start would cost.
           const { parseRegistration } = await import("../pools/schema.ts");

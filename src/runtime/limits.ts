@@ -2,6 +2,10 @@
 export const limits = {
   /** Largest `POST /pools` body. */
   bodyBytes: 256 * 1024,
+  /** Bodies up to this size are always received: what one connection may hold. */
+  smallBodyBytes: 16 * 1024,
+  /** Most bytes of larger bodies that are being received at a time. */
+  largeBodiesBytes: 32 * 1024 * 1024,
   /** Longest part of a pool's key, in bytes of UTF-8. */
   keyPartBytes: 253,
   /** Longest encoded key: DynamoDB allows a sort key of 1,024 bytes. */

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import type { Directory } from "../../src/directory/directory.ts";
 import { Representation } from "../../src/directory/representation.ts";
 import { Waiters } from "../../src/directory/waiters.ts";
+import { BodyReader } from "../../src/http/body.ts";
 import { RequestCounts } from "../../src/http/request-counts.ts";
 import { createRoutes, notFound, type Routes } from "../../src/http/routes.ts";
 import { listen } from "../../src/http/server.ts";
@@ -77,6 +78,7 @@ test("a path that takes other methods names them all, and any other path is not 
   const routes = createRoutes({
     directory,
     waiters: new Waiters(directory, systemClock),
+    bodies: new BodyReader(systemClock, recordedLog().log),
     heartbeatIntervalSecs: 5,
     leaseDurationSecs: 15,
     metrics: () => "",
