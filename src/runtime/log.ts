@@ -1,5 +1,5 @@
 import type { Clock } from "./clock.ts";
-import { oneLine } from "./text.ts";
+import { oneLine, printableJson } from "./text.ts";
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "off"] as const;
 type Level = (typeof LEVELS)[number];
@@ -104,7 +104,7 @@ interface Line {
 const FIELD_CHARS = 1000;
 
 function jsonLine({ time, level, module, message, fields }: Line): string {
-  return JSON.stringify({
+  return printableJson({
     time,
     level: level.toUpperCase(),
     target: module,

@@ -18,6 +18,16 @@ export function oneLine(text: string, maxChars: number): string {
   return line.length <= maxChars ? line : `${line.slice(0, maxChars - 1).toWellFormed()}…`;
 }
 
+/** JSON of the same meaning that a terminal shows as it is, on one line whatever counts as a line's end. */
+export function printableJson(value: unknown): string {
+  return JSON.stringify(value).replace(UNPRINTABLE, (character) =>
+    Array.from({ length: character.length }, (_, at) => {
+      const code = character.charCodeAt(at).toString(16).padStart(4, "0");
+      return `\\u${code}`;
+    }).join(""),
+  );
+}
+
 /** A user's input between quotes, safe to repeat to them or to a log. */
 export function quoted(text: string): string {
   return `'${oneLine(text, limits.quotedChars)}'`;

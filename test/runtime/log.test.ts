@@ -63,6 +63,16 @@ test("a back-slash in an id can't undo the escaping of a quote", () => {
   expect(lines[0]).toEndWith('pool="\\\\\\" level=error"\n');
 });
 
+test("neither form of a line can be broken, hidden or turned around by an id", () => {
+  const forged = "a\u2028b\u202ec\u001b[2Kd\u009b1me\u{e0041}f\u200bg\r\nERROR";
+  for (const format of ["text", "json"] as const) {
+    const { logs, lines } = setUp({ format });
+    logs("main").info("pool added", { pool: forged });
+    expect(lines[0]).toMatch(/^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+\n$/u);
+    if (format === "json") expect(JSON.parse(lines[0] ?? "").pool).toBe(forged);
+  }
+});
+
 test("only levels at or above DYN_LOG are logged, info by default", () => {
   expect(levels(undefined)).toEqual(["info", "warn", "error"]);
   expect(levels("")).toEqual(["info", "warn", "error"]);

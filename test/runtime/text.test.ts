@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { isBlank, oneLine, quoted } from "../../src/runtime/text.ts";
+import { isBlank, oneLine, printableJson, quoted } from "../../src/runtime/text.ts";
 
 test("whatever comes in, one line comes out: bounded, printable and well-formed", () => {
   fc.assert(
@@ -29,6 +29,19 @@ test("a line feed, an escape and a right-to-left override are shown by their num
 
 test("a lone surrogate is shown by its number", () => {
   expect(oneLine("a\ud800b", 80)).toBe("a\\u{d800}b");
+});
+
+test("JSON means the same when what could break a line or turn it around is escaped", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => {
+      const json = printableJson({ text });
+      expect(json).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+      expect(JSON.parse(json)).toEqual({ text });
+    }),
+  );
+  expect(printableJson("a\u2028b\u202ec\u009bd\u{e0041}")).toBe(
+    '"a\\u2028b\\u202ec\\u009bd\\udb40\\udc41"',
+  );
 });
 
 test("what a user typed is repeated between quotes, cut short", () => {
