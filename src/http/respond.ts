@@ -15,18 +15,24 @@ export function listResponse(
 ): Response {
   const coding = chooseCoding(request, representation);
   const status = isUnchanged(request, representation) ? 304 : 200;
-  const { body, headers } = partsOf(representation, coding, status, waitSecs);
-  return new Response(body, { status, headers });
+  const { body, init } = partsOf(representation, coding, status, waitSecs);
+  return new Response(body, init);
 }
+
+/** No browser takes what a client once sent, and is repeated here, for a page. */
+const NO_SNIFFING = { "X-Content-Type-Options": "nosniff" };
 
 /** What an answer is made of. */
 interface Parts {
   readonly body: Blob | null;
-  readonly headers: Headers;
+  readonly init: ResponseInit;
 }
 
+/** Parts by coding, and by how long the client was allowed to wait, where it was. */
+type KnownParts = Partial<Record<Coding, Map<number | undefined, Parts>>>;
+
 /** The parts of the answers that have been given with a representation, to be made only once. */
-const knownParts = new WeakMap<Representation, Map<string, Parts>>();
+const knownParts = new WeakMap<Representation, Readonly<Record<200 | 304, KnownParts>>>();
 
 function partsOf(
   representation: Representation,
@@ -36,22 +42,25 @@ function partsOf(
 ): Parts {
   let known = knownParts.get(representation);
   if (known === undefined) {
-    known = new Map();
+    known = { 200: {}, 304: {} };
     knownParts.set(representation, known);
   }
-  const name = `${status} ${coding} ${waitSecs}`;
-  let parts = known.get(name);
+  known[status][coding] ??= new Map();
+  const byWait = known[status][coding];
+  let parts = byWait.get(waitSecs);
   if (parts === undefined) {
     const headers = new Headers({
       "Content-Type": "application/json",
       "Cache-Control": "no-cache",
       ETag: representation.etags[coding],
       Vary: "Accept-Encoding",
+      ...NO_SNIFFING,
     });
     if (status === 200 && coding !== "identity") headers.set("Content-Encoding", coding);
     if (waitSecs !== undefined) headers.set("Preference-Applied", `wait=${waitSecs}`);
-    parts = { body: status === 304 ? null : representation.in(coding), headers };
-    known.set(name, parts);
+    const body = status === 304 ? null : representation.in(coding);
+    parts = { body, init: { status, headers } };
+    byWait.set(waitSecs, parts);
   }
   return parts;
 }
@@ -80,6 +89,6 @@ export function refusal(
 ): Response {
   return new Response(oneLine(reason, limits.reasonChars), {
     status,
-    headers: { "Content-Type": "text/plain; charset=utf-8", ...headers },
+    headers: { "Content-Type": "text/plain; charset=utf-8", ...NO_SNIFFING, ...headers },
   });
 }

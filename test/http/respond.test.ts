@@ -16,6 +16,7 @@ test("a list has its bytes, its type, a strong ETag, and says how it may be cach
     "cache-control": "no-cache",
     etag: `"${list.hash}"`,
     vary: "Accept-Encoding",
+    "x-content-type-options": "nosniff",
   });
 });
 
@@ -44,6 +45,7 @@ test.each([
   const response = errorResponse(new ServiceError(code, "the reason"));
   expect(response.status).toBe(status);
   expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+  expect(response.headers.get("x-content-type-options")).toBe("nosniff");
   expect(await response.text()).toBe("the reason");
 });
 
