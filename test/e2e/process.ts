@@ -1,4 +1,5 @@
 import { describe } from "bun:test";
+import { abuseTests } from "./process/abuse.ts";
 import { clientCertificateTests } from "./process/client-certificates.ts";
 import { commandLineTests } from "./process/command-line.ts";
 import { environmentTests } from "./process/environment.ts";
@@ -23,6 +24,7 @@ export function processSuite(command: readonly string[]): void {
   describe("a fresh service", () => freshServiceTests(command));
   describe("listening", () => listeningTests(command));
   describe("TLS", () => tlsTests(command));
+  describe("abuse", () => abuseTests(command));
   describe("client certificates", () => clientCertificateTests(command));
   describe("TLS files that change", () => tlsReloadTests(command));
   // These wait far more than they work, so all of them run at once.
