@@ -4,7 +4,6 @@ import type { Directory } from "./directory/directory.ts";
 import { RegisteredDirectory } from "./directory/registered.ts";
 import { Waiters } from "./directory/waiters.ts";
 import { BodyReader } from "./http/body.ts";
-import { metricsText } from "./http/metrics.ts";
 import { RequestCounts } from "./http/request-counts.ts";
 import { createRoutes } from "./http/routes.ts";
 import { listen } from "./http/server.ts";
@@ -61,7 +60,11 @@ export async function startService(
     bodies: new BodyReader(clock, logs("http")),
     heartbeatIntervalSecs: config.heartbeatIntervalSecs,
     leaseDurationSecs: config.leaseDurationSecs,
-    metrics: () => metricsText({ build, directory, waiters, requests, runClock }),
+    async metrics() {
+      // Loaded with the first scrape: counting needs nothing of it.
+      const { metricsText } = await import("./http/metrics.ts");
+      return metricsText({ build, directory, waiters, requests, runClock });
+    },
     isStopping: () => stopping,
     service: { version, mode: config.mode, store: config.storage.store, ...startedAt },
     clock,

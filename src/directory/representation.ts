@@ -36,7 +36,7 @@ export class Representation {
     return body;
   }
 
-  #coded(coding: Coding): Uint8Array {
+  #coded(coding: Coding): Uint8Array<ArrayBuffer> {
     switch (coding) {
       case "identity":
         return this.bytes;

@@ -6,9 +6,6 @@ export type Labels = Readonly<Record<string, string>>;
 /** The value of a metric without labels, or one for each set of labels. */
 export type Values<T> = T | Iterable<readonly [Labels, T]>;
 
-/** What the text is (https://prometheus.io/docs/instrumenting/exposition_formats). */
-export const EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8";
-
 /** Writes metrics in Prometheus' text format 0.0.4. */
 export class Exposition {
   readonly #lines: string[] = [];

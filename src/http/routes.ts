@@ -3,7 +3,6 @@ import type { Waiters } from "../directory/waiters.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { BodyReader } from "./body.ts";
 import type { Explainer, ServiceFacts } from "./explain.ts";
-import { EXPOSITION_TYPE } from "./exposition.ts";
 import { refusal } from "./respond.ts";
 import { listHandler } from "./waiting.ts";
 
@@ -25,13 +24,17 @@ export interface RoutesOptions {
   readonly heartbeatIntervalSecs: number;
   readonly leaseDurationSecs: number;
   /** All metrics as of now, as text. */
-  readonly metrics: () => string;
+  readonly metrics: () => Promise<string>;
   /** Whether the service is about to end. */
   readonly isStopping: () => boolean;
   readonly service: ServiceFacts;
   readonly clock: Clock;
 }
 
+/** Prometheus' text format (https://prometheus.io/docs/instrumenting/exposition_formats). */
+const EXPOSITION_HEADERS = new Headers({
+  "Content-Type": "text/plain; version=0.0.4; charset=utf-8",
+});
 const JSON_HEADERS = new Headers({ "Content-Type": "application/json" });
 
 /** What the service answers on each path. */
@@ -65,7 +68,7 @@ export function createRoutes(options: RoutesOptions): Routes {
       },
     }),
     "/metrics": byMethod({
-      GET: () => new Response(options.metrics(), { headers: { "Content-Type": EXPOSITION_TYPE } }),
+      GET: async () => new Response(await options.metrics(), { headers: EXPOSITION_HEADERS }),
     }),
     "/": byMethod({
       async GET(request) {

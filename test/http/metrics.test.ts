@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { DirectoryFacts } from "../../src/directory/facts.ts";
 import { metricsText } from "../../src/http/metrics.ts";
 import { RequestCounts } from "../../src/http/request-counts.ts";
@@ -8,8 +10,9 @@ import { TableError } from "../../src/registrations/dynamodb/table.ts";
 import { RunClock } from "../../src/runtime/run-clock.ts";
 import { makeFacts, unwatched } from "../support/facts.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { faultsOf, Scrape } from "../support/metrics.ts";
+import { faultsOf, METRICS, Scrape } from "../support/metrics.ts";
 import { hasPromtool, promtool } from "../support/promtool.ts";
+import { projectRoot } from "../support/service.ts";
 
 const noServer = { timeout() {} };
 const NONE = { count: 0, names: [] };
@@ -77,6 +80,25 @@ for (const table of [false, true]) {
     );
   }
 }
+
+test("docs/reference.md has each metric with its type and its labels", () => {
+  const text = readFileSync(join(projectRoot, "docs/reference.md"), "utf8");
+  const documented = new Map<string, string>();
+  for (const [, names = "", rest = ""] of text.matchAll(
+    /^\| (`(?:gds|process)_[^|]*) \|([^|]*\|[^|]*)\|/gm,
+  )) {
+    for (const [, name = ""] of names.matchAll(/`(\w+)`/g)) documented.set(name, rest.trim());
+  }
+  const rules = Object.entries(METRICS).map(([name, { type, labels = {} }]) => {
+    return [
+      name,
+      `${type} | ${Object.keys(labels)
+        .map((label) => `\`${label}\``)
+        .join(", ")}`.trim(),
+    ];
+  });
+  expect(Object.fromEntries(documented)).toEqual(Object.fromEntries(rules));
+});
 
 test("the build, the pools and whether the list is complete are gauges of the moment", () => {
   const { scrape } = setUp({

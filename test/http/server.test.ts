@@ -81,7 +81,7 @@ test("a path that takes other methods names them all, and any other path is not 
     bodies: new BodyReader(systemClock, recordedLog().log),
     heartbeatIntervalSecs: 5,
     leaseDurationSecs: 15,
-    metrics: () => "",
+    metrics: async () => "",
     isStopping: () => false,
     service: {
       version: "1.2.3",
