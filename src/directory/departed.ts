@@ -24,8 +24,8 @@ export class Departed {
   /** A pool has left just now; without a departure where it was never registered. */
   add(id: string, departure?: Departure): void {
     this.#entries.delete(id);
-    this.#forget(limits.departedPools - 1);
     this.#entries.set(id, { leftAtMs: this.#clock.monotonicMs(), departure });
+    this.#forget();
   }
 
   /** A pool is back; harmless where it had not left. */
@@ -35,12 +35,12 @@ export class Departed {
 
   /** The pools, those that left longest ago first. */
   ids(): Iterable<string> {
-    this.#forget(limits.departedPools);
+    this.#forget();
     return this.#entries.keys();
   }
 
   has(id: string): boolean {
-    this.#forget(limits.departedPools);
+    this.#forget();
     return this.#entries.has(id);
   }
 
@@ -60,11 +60,11 @@ export class Departed {
     };
   }
 
-  /** Drops those that left too long ago, and then the oldest until no more than `most` are left. */
-  #forget(most: number): void {
+  /** Drops those that left too long ago, and of too many the oldest. */
+  #forget(): void {
     const sinceMs = this.#clock.monotonicMs() - limits.departedMs;
     for (const [id, { leftAtMs }] of this.#entries) {
-      if (leftAtMs >= sinceMs && this.#entries.size <= most) return;
+      if (leftAtMs >= sinceMs && this.#entries.size <= limits.departedPools) return;
       this.#entries.delete(id);
     }
   }

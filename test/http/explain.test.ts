@@ -221,12 +221,13 @@ describe("with the memory store", () => {
   });
 
   test("a pool that returns is told of as a live one again", async () => {
-    const { register, explain, clock } = overMemory();
+    const { register, explain, clock, directory } = overMemory();
     await register();
     clock.advance(20_000);
     await register();
     const { pools } = await explain();
     expect(pools).toHaveLength(1);
+    expect([...directory.knownPools()]).toHaveLength(1);
     expect(pools[0]).toMatchObject({ listed: true, reasons: [], last_registered_s_ago: 0 });
   });
 
