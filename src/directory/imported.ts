@@ -176,7 +176,7 @@ export class ImportedDirectory implements Directory {
       if (dgdName === undefined) continue;
       const id = sortKey({ cluster_id: cluster, namespace, dgd_name: dgdName });
       // Those have been named already.
-      if (!this.#pools.has(id) && !this.#departed.has(id)) yield id;
+      if (!this.#pools.has(id)) yield id;
     }
   }
 

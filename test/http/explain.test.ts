@@ -558,6 +558,7 @@ describe("with imported slices", () => {
     await register();
     clock.advance(27_000);
     expect(await reasons()).toEqual(["lease ended 12 s ago"]);
+    expect((await explain()).pools).toHaveLength(1);
     sink.put(relays());
     expect(await reasons()).toEqual(["lease ended 12 s ago", NO_RELAYS]);
     clock.advance(590_000);
@@ -568,12 +569,23 @@ describe("with imported slices", () => {
     expect((await explain()).pools).toEqual([]);
   });
 
+  test("a pool that is registered again has not left, and comes once", async () => {
+    const { register, explain, sync, clock, directory } = overSlices();
+    sync(relays("10.0.0.1"));
+    await register();
+    clock.advance(20_000);
+    await register();
+    expect((await explain()).pools).toMatchObject([{ listed: true }]);
+    expect([...directory.knownPools()]).toHaveLength(1);
+  });
+
   test("relays that go although nobody had registered them stay for ten minutes", async () => {
-    const { reasons, sync, sink, clock } = overSlices();
+    const { reasons, sync, sink, clock, directory } = overSlices();
     sync(relays("10.0.0.1"));
     sink.remove(relays());
     clock.advance(300_000);
     sink.put(relays("10.0.0.1"));
+    expect([...directory.knownPools()]).toHaveLength(1);
     expect(await reasons()).toEqual(["no registration from cluster aws-west"]);
     sink.remove(relays());
     clock.advance(600_000);
