@@ -78,6 +78,7 @@ function openC() {
   return undefined;
 }
 
+/** All that this process listens on, which is one address only. */
 function listeningFds(c: C): number[] {
   const value = Int32Array.of(0);
   const bytes = Int32Array.of(value.byteLength);
