@@ -1,5 +1,21 @@
 /** Makes `dist/global-discovery-service`, one executable file. */
-import { Glob } from "bun";
+import { chmod, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { parseArgs } from "node:util";
+import { Elf } from "./packaging/elf.ts";
+import { PackagingError } from "./packaging/errors.ts";
+import { glibcOf, needsOf } from "./packaging/inputs.ts";
+import { makeStandalone } from "./packaging/standalone.ts";
+import { buildStub } from "./packaging/stub.ts";
+import { HERE, type Target, targetOf } from "./packaging/targets.ts";
+
+const USAGE = `Usage: bun run build.ts [--dynamic] [--target linux-x64|linux-arm64]
+
+Makes dist/global-discovery-service, which needs nothing but a Linux kernel and /proc.
+
+  --dynamic        needs glibc on the machine that it runs on, but no C compiler to be made
+  --target <name>  for another machine than this one: dist/global-discovery-service-<name>
+  --help           prints this`;
 
 /** How a program is made into the executable `outfile`. */
 export function buildSwitches(outfile: string) {
@@ -24,15 +40,98 @@ export function buildSwitches(outfile: string) {
   } as const;
 }
 
-if (import.meta.main) {
-  const outfile = "dist/global-discovery-service";
-  const built = await Bun.build({ ...buildSwitches(outfile), entrypoints: ["src/main.ts"] });
-  if (!built.success) {
-    for (const log of built.logs) console.error(String(log));
-    process.exit(1);
-  }
-  // The file holds its source maps; Bun leaves copies beside it.
-  for (const map of new Glob("*.map").scanSync("dist")) await Bun.file(`dist/${map}`).delete();
-  const megabytes = Bun.file(outfile).size / 1e6;
-  console.log(`${outfile}: ${megabytes.toFixed(1)} MB`);
+interface Options {
+  readonly target: string;
+  /** Whether glibc is looked for where it runs. */
+  readonly dynamic: boolean;
 }
+
+/**
+ * Builds the service and returns the path of the file.
+ *
+ * @throws PackagingError where it can't be built
+ */
+export async function build({ target: name, dynamic }: Options): Promise<string> {
+  const outfile = `dist/global-discovery-service${name === HERE ? "" : `-${name}`}`;
+  // Elsewhere than on Linux only the ordinary file can be made, and only for there.
+  const target = name === HERE && dynamic ? undefined : targetOf(name);
+  if (target !== undefined && !dynamic && Bun.which(target.cc) === null) {
+    throw new PackagingError(
+      `the start-up stub needs a C compiler, and there is no ${target.cc}: ` +
+        `install it (apt-get install ${target.ccPackage}), or build with --dynamic`,
+    );
+  }
+  await mkdir("dist", { recursive: true });
+  // Beside the file, so that what is complete can take its place at once.
+  const folder = await mkdtemp("dist/.build-");
+  try {
+    let made = await compile(folder, target);
+    if (target !== undefined && !dynamic) made = await embedGlibc(made, target, folder);
+    await rename(made, outfile);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+  return outfile;
+}
+
+async function compile(folder: string, target: Target | undefined): Promise<string> {
+  // The file has its own name in it.
+  const outfile = join(folder, "global-discovery-service");
+  const { compile, ...switches } = buildSwitches(outfile);
+  const bun = await target?.bun?.(folder);
+  const into = bun && { target: bun.target, executablePath: bun.path };
+  const built = await Bun.build({
+    ...switches,
+    compile: { ...compile, ...into },
+    entrypoints: ["src/main.ts"],
+  });
+  if (!built.success) throw new PackagingError(built.logs.join("\n"));
+  return outfile;
+}
+
+async function embedGlibc(path: string, target: Target, folder: string): Promise<string> {
+  const program = await Bun.file(path).bytes();
+  const runtime = await target.glibc(needsOf(new Elf(program, basename(path))), folder);
+  const file = await makeStandalone(program, runtime, (layout) => buildStub(target.cc, layout));
+  const standalone = join(folder, "standalone");
+  await Bun.write(standalone, file);
+  await chmod(standalone, 0o755);
+  console.log(`with the ${glibcOf(runtime.loader.bytes)?.build} in it`);
+  return standalone;
+}
+
+/** Returns the exit status. */
+async function main(words: string[]): Promise<number> {
+  let values: { target: string; dynamic: boolean; help: boolean };
+  try {
+    ({ values } = parseArgs({
+      args: words,
+      options: {
+        target: { type: "string", default: HERE },
+        dynamic: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    }));
+  } catch (error) {
+    console.error(`error: ${error instanceof Error ? error.message : error}\n\n${USAGE}`);
+    return 2;
+  }
+  if (values.help) {
+    console.log(USAGE);
+    return 0;
+  }
+  try {
+    const outfile = await build({
+      ...values,
+      dynamic: values.dynamic || process.platform !== "linux",
+    });
+    console.log(`${outfile}: ${(Bun.file(outfile).size / 1e6).toFixed(1)} MB`);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof PackagingError)) throw error;
+    console.error(`error: ${error.message}`);
+    return 1;
+  }
+}
+
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2));

@@ -32,7 +32,10 @@ export async function preparePrograms(): Promise<Programs> {
 /** Whether a source is newer than the built file, or there is none. */
 function isStale(): boolean {
   const builtMs = statSync(BUILT, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  const sources = ["build.ts", "package.json", "bun.lock", ...new Glob("src/**").scanSync(ROOT)];
+  const sources = [
+    ...["build.ts", "package.json", "bun.lock"],
+    ...new Glob("{src,packaging}/**").scanSync(ROOT),
+  ];
   return sources.some((source) => statSync(`${ROOT}/${source}`).mtimeMs > builtMs);
 }
 
