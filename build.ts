@@ -1,6 +1,6 @@
 /** Makes `dist/global-discovery-service`, one executable file. */
 import { chmod, mkdir, mkdtemp, rename, rm } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Elf } from "./packaging/elf.ts";
 import { PackagingError } from "./packaging/errors.ts";
@@ -63,7 +63,7 @@ export async function build({ target: name, dynamic }: Options): Promise<string>
   }
   await mkdir("dist", { recursive: true });
   // Beside the file, so that what is complete can take its place at once.
-  const folder = await mkdtemp("dist/.build-");
+  const folder = await mkdtemp(resolve("dist/.build-"));
   try {
     let made = await compile(folder, target);
     if (target !== undefined && !dynamic) made = await embedGlibc(made, target, folder);

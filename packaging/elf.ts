@@ -23,6 +23,10 @@ const DT = {
   VERNEEDNUM: 0x6fffffff,
 } as const;
 
+/** The sizes of pages: 4 KiB, 16 KiB and 64 KiB, and the 2 MiB that some linkers align to. */
+const ALIGNMENTS = [0x1000, 0x4000, 0x10000, 0x200000];
+const USER_SPACE_END = 2 ** 47;
+
 /** A program header. `offset` and `fileSize` are in the file, `address` and `memorySize` in memory. */
 export interface Segment {
   readonly type: number;
@@ -194,20 +198,23 @@ export class Elf {
     for (let n = 0; address !== undefined && n < count; n++) {
       if (this.u16(at) !== 1) throw this.refusal("needs versions in a form that is not known");
       found.push({ name: this.#string(strings, this.u32(at + 4)), at: at + 4 });
-      at += this.u32(at + 12);
+      const next = this.u32(at + 12);
+      if (next === 0) break;
+      at += next;
     }
     return found;
   }
 
   #checkSegments(): void {
+    if (this.loads.length === 0) throw this.refusal("has nothing to map");
     let end = 0;
     for (const { flags, offset, address, fileSize, memorySize, align } of this.loads) {
       if (fileSize > memorySize) throw this.refusal("has a segment that is larger than its memory");
       this.#slice(offset, fileSize);
       if (address < end) throw this.refusal("has segments that overlap or are out of order");
       end = address + memorySize;
-      const isPowerOf2 = align > 0 && Number.isInteger(Math.log2(align));
-      if (!isPowerOf2 || address % align !== offset % align) {
+      if (end > USER_SPACE_END) throw this.refusal("has a segment outside of user space");
+      if (!ALIGNMENTS.includes(align) || address % align !== offset % align) {
         throw this.refusal("has a segment that is not aligned");
       }
       if (flags & PF.W && flags & PF.X) {

@@ -1,3 +1,4 @@
+import { mkdir } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { outputOf } from "./command.ts";
 import { PackagingError } from "./errors.ts";
@@ -43,6 +44,9 @@ export async function glibcOfDebian(
       ],
       folder,
     );
+  for (const own of ["lists", "archives"]) {
+    await mkdir(join(folder, own, "partial"), { recursive: true });
+  }
   await apt("update");
   await apt("download", "libc6");
   const [deb] = new Bun.Glob("libc6_*.deb").scanSync(folder);

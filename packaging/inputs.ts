@@ -1,5 +1,5 @@
 /** What the standalone file is made of, and what has to be true of it. */
-import { type Dynamic, Elf, ET, PF, PT } from "./elf.ts";
+import { type Dynamic, Elf, ET, PT } from "./elf.ts";
 import { PackagingError } from "./errors.ts";
 
 /** A shared object, and the name by which programs ask for it. */
@@ -83,6 +83,7 @@ export function checkRuntime(program: Elf, runtime: Runtime): void {
   for (const { name } of program.dynamic.versionFiles) {
     if (!known.includes(name)) throw program.refusal(`needs versions of ${name}, but not ${name}`);
   }
+  checkLoader(new Elf(runtime.loader.bytes, loader));
   for (const { name, bytes } of [runtime.loader, ...runtime.libraries]) {
     const object = new Elf(bytes, name);
     if (object.type !== ET.DYN) throw object.refusal("is no shared object");
@@ -97,10 +98,18 @@ export function checkRuntime(program: Elf, runtime: Runtime): void {
       }
     }
   }
-  if (!new Elf(runtime.loader.bytes, loader).loads.every(({ flags }) => flags & PF.R)) {
-    throw new PackagingError(`${loader} has a segment that can't be read`);
-  }
   checkGlibc(runtime);
+}
+
+/** The loader finds its own headers at its base, and its file and its memory go together. */
+function checkLoader(loader: Elf): void {
+  const [first, last] = [loader.loads[0], loader.loads.at(-1)];
+  if (first?.offset !== 0 || first.address !== 0) {
+    throw loader.refusal("does not begin with its header in memory");
+  }
+  if (last !== undefined && last.address + last.memorySize > loader.bytes.length + 0x100000) {
+    throw loader.refusal("takes far more memory than its file");
+  }
 }
 
 /** The loader and libc only work with each other, and say of which glibc they are. */

@@ -65,6 +65,7 @@ enum {
   EPERM = 1,
   EACCES = 13,
   EINVAL = 22,
+  EMFILE = 24,
   ENOSYS = 38,
   STDERR = 2,
 };
@@ -199,6 +200,7 @@ __attribute__((used)) word prepare(word *stack) {
     /* The library's name was there. */
     *end = 0;
     long opened = call(SYS_OPENAT, (word)AT_FDCWD, (word)libraries[i].path, O_CLOEXEC, 0);
+    if (opened == -EMFILE) fail_memfd(opened);
     if (opened < 0) {
       fail("the files of this process can't be opened in /proc", opened,
            "mount /proc as container runtimes do (mount -t proc proc /proc)" OR_DYNAMIC);
