@@ -1,4 +1,4 @@
-import { SECTION_BYTES, SEGMENT_BYTES, type Section, type Segment } from "./elf.ts";
+import { SECTION_BYTES, SEGMENT_BYTES, type Section, type Segment } from "./elf-format.ts";
 
 /** Writes into an ELF file of 64 bits, little-endian. */
 export class ElfWriter {

@@ -2,17 +2,18 @@
  * ELF files of 64 bits, little-endian: as much of the System V ABI (gABI chapters 4 and 5, and
  * "Symbol versioning" of the Linux Standard Base) as making the standalone file needs.
  */
+import {
+  HEADER_BYTES,
+  PF,
+  PT,
+  SECTION_BYTES,
+  SEGMENT_BYTES,
+  type Section,
+  type Segment,
+  SHT,
+} from "./elf-format.ts";
 import { PackagingError } from "./errors.ts";
 
-export const HEADER_BYTES = 64;
-export const SEGMENT_BYTES = 56;
-export const SECTION_BYTES = 64;
-
-export const ET = { EXEC: 2, DYN: 3 } as const;
-export const PT = { LOAD: 1, DYNAMIC: 2, INTERP: 3, PHDR: 6 } as const;
-export const PF = { X: 1, W: 2, R: 4 } as const;
-export const SHT = { PROGBITS: 1, STRTAB: 3 } as const;
-export const SHF = { WRITE: 1, ALLOC: 2, EXECINSTR: 4 } as const;
 const DT = {
   NULL: 0,
   NEEDED: 1,
@@ -26,31 +27,6 @@ const DT = {
 /** The sizes of pages: 4 KiB, 16 KiB and 64 KiB, and the 2 MiB that some linkers align to. */
 const ALIGNMENTS = [0x1000, 0x4000, 0x10000, 0x200000];
 const USER_SPACE_END = 2 ** 47;
-
-/** A program header. `offset` and `fileSize` are in the file, `address` and `memorySize` in memory. */
-export interface Segment {
-  readonly type: number;
-  readonly flags: number;
-  readonly offset: number;
-  readonly address: number;
-  readonly fileSize: number;
-  readonly memorySize: number;
-  readonly align: number;
-}
-
-export interface Section {
-  /** Where its name is in the section of names. */
-  readonly nameAt: number;
-  readonly type: number;
-  readonly flags: number;
-  readonly address: number;
-  readonly offset: number;
-  readonly size: number;
-  readonly link: number;
-  readonly info: number;
-  readonly align: number;
-  readonly entrySize: number;
-}
 
 /** What the dynamic loader is told, as strings and as the places in the file that name them. */
 export interface Dynamic {

@@ -1,5 +1,6 @@
 /** What the standalone file is made of, and what has to be true of it. */
-import { type Dynamic, Elf, ET, PT } from "./elf.ts";
+import { type Dynamic, Elf } from "./elf.ts";
+import { ET, PT } from "./elf-format.ts";
 import { PackagingError } from "./errors.ts";
 
 /** A shared object, and the name by which programs ask for it. */

@@ -1,4 +1,5 @@
-import { type Elf, SECTION_BYTES, type Section, SHT } from "./elf.ts";
+import type { Elf } from "./elf.ts";
+import { SECTION_BYTES, type Section, SHT } from "./elf-format.ts";
 import type { Place } from "./tail.ts";
 
 /** The sections of a program, some changed and some added, and their names. */

@@ -2,7 +2,8 @@
  * From a program that is linked with glibc to one that brings it along. docs/design.md says why it is
  * done in this way ("One file for an empty file system").
  */
-import { type Dynamic, Elf, PF, PT, SEGMENT_BYTES, type Segment, SHF } from "./elf.ts";
+import { type Dynamic, Elf, type Reference } from "./elf.ts";
+import { PF, PT, SEGMENT_BYTES, type Segment, SHF } from "./elf-format.ts";
 import { ElfWriter } from "./elf-writer.ts";
 import { checkProgram, checkRuntime, type Runtime } from "./inputs.ts";
 import { SectionTable } from "./section-table.ts";
@@ -51,6 +52,7 @@ export async function makeStandalone(
   tail.skipTo(loaderFile.offset + endOf(loader.loads));
 
   const stub = await buildStub({
+    machine: program.machine,
     stubAddress: tail.next(align).address,
     program: {
       entry: program.entry,
@@ -86,12 +88,9 @@ export async function makeStandalone(
     size: moved.bytes.length,
     flags: SHF.ALLOC | SHF.WRITE,
   });
-  for (const library of libraries) {
-    sections.add(`.embedded.${library.name}`, SHF.ALLOC, library, library.bytes.length);
+  for (const object of [...libraries, { ...runtime.loader, ...loaderFile }]) {
+    sections.add(`.embedded.${object.name}`, SHF.ALLOC, object, object.bytes.length);
   }
-  // Its segments are mapped as it says itself, so as a whole it has no address.
-  const unmapped = { offset: loaderFile.offset, address: 0 };
-  sections.add(`.embedded.${loader.name}`, 0, unmapped, loader.bytes.length);
   sections.add(".stub", SHF.ALLOC | SHF.EXECINSTR, code, stub.code.length);
   const names = tail.append(sections.names, 1);
   const sectionHeaders = tail.append(new Uint8Array(sections.byteLength), 8);
@@ -107,13 +106,11 @@ export async function makeStandalone(
   writer.sections(sectionHeaders.offset, sections.withNamesAt(names.offset));
   writer.u64(dynamic.stringsAt, strings.address);
   writer.u64(dynamic.stringsSizeAt, moved.bytes.length);
-  for (const { name, at } of dynamic.needed) {
-    const n = runtime.libraries.findIndex((library) => library.name === name);
-    if (n >= 0) writer.u64(at, moved.pathsAt + n * PATH_BYTES);
-  }
-  for (const { name, at } of dynamic.versionFiles) {
-    const n = runtime.libraries.findIndex((library) => library.name === name);
-    if (n >= 0) writer.u32(at, moved.pathsAt + n * PATH_BYTES);
+  for (const [n, library] of libraries.entries()) {
+    const path = moved.pathsAt + n * PATH_BYTES;
+    const isThis = ({ name }: Reference) => name === library.name;
+    for (const { at } of dynamic.needed.filter(isThis)) writer.u64(at, path);
+    for (const { at } of dynamic.versionFiles.filter(isThis)) writer.u32(at, path);
   }
   return file;
 }

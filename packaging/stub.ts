@@ -2,7 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { outputOf } from "./command.ts";
-import { Elf, PF } from "./elf.ts";
+import { Elf } from "./elf.ts";
+import { PF } from "./elf-format.ts";
 import { PackagingError } from "./errors.ts";
 
 /** `/proc/`, a process, `/fd/`, a descriptor and the 0 at the end, with ten digits for a number. */
@@ -10,6 +11,8 @@ export const PATH_BYTES = 32;
 
 /** Where everything lies in memory. Sizes are in bytes. */
 export interface StubLayout {
+  /** The machine of the program, as ELF numbers it. */
+  readonly machine: number;
   readonly stubAddress: number;
   readonly program: {
     readonly entry: number;
@@ -72,18 +75,19 @@ export async function buildStub(cc: string, layout: StubLayout): Promise<Stub> {
       ...["-o", outfile],
       join(import.meta.dir, "loader.c"),
     ]);
-    return codeOf(new Elf(await Bun.file(outfile).bytes(), "the stub"), layout.stubAddress);
+    return codeOf(new Elf(await Bun.file(outfile).bytes(), "the stub"), layout);
   } finally {
     await rm(folder, { recursive: true });
   }
 }
 
-function codeOf(stub: Elf, address: number): Stub {
+function codeOf(stub: Elf, { machine, stubAddress }: StubLayout): Stub {
+  if (stub.machine !== machine) throw stub.refusal("is for another machine than the program");
   const [code, ...others] = stub.loads;
   if (code === undefined || others.length > 0 || code.flags !== (PF.R | PF.X)) {
     throw stub.refusal("is more than one segment of code");
   }
-  if (code.address !== address || code.fileSize !== code.memorySize) {
+  if (code.address !== stubAddress || code.fileSize !== code.memorySize) {
     throw stub.refusal("is not where it should be in memory");
   }
   return { code: stub.contents(code), entry: stub.entry };

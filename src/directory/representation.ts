@@ -43,7 +43,8 @@ export class Representation {
       case "gzip":
         return Bun.gzipSync(this.bytes, { level: 1 });
       case "zstd":
-        return Bun.zstdCompressSync(this.bytes, { level: 1 });
+        // A copy: what Bun returns is a slice of a larger buffer.
+        return new Uint8Array(Bun.zstdCompressSync(this.bytes, { level: 1 }));
     }
   }
 }

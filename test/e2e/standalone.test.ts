@@ -31,7 +31,7 @@ if (!isStandalone)
 const strace = Bun.which("strace");
 if (strace === null) console.log("skipped: what the service opens is seen with strace");
 const canRunArm64 = qemu !== null && existsSync(arm64File);
-if (!canRunArm64) {
+if (!canRunArm64 && process.arch !== "arm64") {
   console.log(
     "skipped: the file for arm64 needs qemu-aarch64-static, and bun run build.ts --target linux-arm64",
   );

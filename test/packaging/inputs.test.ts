@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { Elf, PF, PT, SEGMENT_BYTES, type Segment } from "../../packaging/elf.ts";
+import { Elf } from "../../packaging/elf.ts";
+import { PF, PT, SEGMENT_BYTES, type Segment } from "../../packaging/elf-format.ts";
 import { ElfWriter } from "../../packaging/elf-writer.ts";
 import { PackagingError } from "../../packaging/errors.ts";
 import type { Runtime, SharedObject } from "../../packaging/inputs.ts";

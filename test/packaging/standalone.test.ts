@@ -8,7 +8,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { Elf, PF } from "../../packaging/elf.ts";
+import { Elf } from "../../packaging/elf.ts";
+import { PF } from "../../packaging/elf-format.ts";
 import { run } from "../support/service.ts";
 import { canChangeRoot, canMakeStandalone, Workshop } from "../support/standalone.ts";
 
@@ -138,13 +139,16 @@ describe.skipIf(!canMakeStandalone)("a standalone file", () => {
     const { loader, libraries } = await workshop.runtimeOf(program);
     for (const { name, bytes: wanted } of [loader, ...libraries]) {
       const out = workshop.at(name);
-      await run([
+      const section = ["-j", `.embedded.${name}`];
+      const { status, stderr } = await run([
         "objcopy",
-        "--dump-section",
-        `.embedded.${name}=${out}`,
+        "-O",
+        "binary",
+        ...section,
         standalone,
-        workshop.at("copy"),
+        out,
       ]);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
       expect(readFileSync(out).equals(wanted)).toBe(true);
     }
   });
