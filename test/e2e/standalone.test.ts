@@ -24,8 +24,10 @@ const file = join(projectRoot, "dist/global-discovery-service");
 const arm64File = `${file}-linux-arm64`;
 const qemu = Bun.which("qemu-aarch64-static");
 
-const bytes = existsSync(file) ? await Bun.file(file).bytes() : new Uint8Array();
-const isStandalone = process.platform === "linux" && new Elf(bytes, file).interpreter === undefined;
+const isStandalone =
+  process.platform === "linux" &&
+  existsSync(file) &&
+  new Elf(await Bun.file(file).bytes(), file).interpreter === undefined;
 if (!isStandalone)
   console.log("skipped: the file was built with --dynamic; build it with a C compiler");
 const strace = Bun.which("strace");
