@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CryptoHasher, Glob } from "bun";
+import { unpackTar } from "modern-tar";
 import { description, name, version } from "../../package.json" with { type: "json" };
 import { type Image, LICENSES, runConfig, writeImage } from "../../packaging/image.ts";
 import { projectRoot, temporaryFolder } from "../support/service.ts";
@@ -95,6 +96,25 @@ test("the same file makes the same image, whenever and wherever", async () => {
   for (const path of filesIn(layout)) {
     const [one, other] = [layout, again.layout].map((each) => readFileSync(join(each, path)));
     expect(other, path).toEqual(one);
+  }
+});
+
+test("nothing of the machine that made it is in the archive, nor in the layer", async () => {
+  const [described] = indexOf(layout).manifests;
+  const bytesOf = ({ digest }: { digest: string }) =>
+    readFileSync(join(layout, "blobs", digest.replace(":", "/")));
+  const [layer] = JSON.parse(bytesOf(described).toString()).layers;
+  for (const [tar, mode] of [
+    [Bun.gunzipSync(bytesOf(layer)), 0o755],
+    [readFileSync(image.archive), 0o644],
+  ] as const) {
+    const entries = await unpackTar(tar);
+    expect(entries.length).toBeGreaterThan(0);
+    for (const { header } of entries) {
+      const { uid, gid, uname, gname, mtime } = header;
+      expect([uid, gid, uname ?? "", gname ?? ""]).toEqual([0, 0, "", ""]);
+      expect([mtime, header.mode]).toEqual([new Date(0), mode]);
+    }
   }
 });
 
