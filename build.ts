@@ -4,17 +4,21 @@ import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Elf } from "./packaging/elf.ts";
 import { PackagingError } from "./packaging/errors.ts";
+import { architectureOf, writeImage } from "./packaging/image.ts";
 import { glibcOf, needsOf } from "./packaging/inputs.ts";
+import { noticeOf } from "./packaging/notice.ts";
 import { makeStandalone } from "./packaging/standalone.ts";
 import { buildStub } from "./packaging/stub.ts";
 import { HERE, type Target, targetOf } from "./packaging/targets.ts";
 
-const USAGE = `Usage: bun run build.ts [--dynamic] [--target linux-x64|linux-arm64]
+const USAGE = `Usage: bun run build.ts [--dynamic] [--image] [--target linux-x64|linux-arm64]
 
-Makes dist/global-discovery-service, which needs nothing but a Linux kernel and /proc.
+Makes dist/global-discovery-service, which needs nothing but a Linux kernel and /proc, and
+dist/NOTICE, which is to be handed on with it.
 
   --dynamic        needs glibc on the machine that it runs on, but no C compiler to be made
-  --target <name>  for another machine than this one: dist/global-discovery-service-<name>
+  --image          makes an image of it, too: dist/image, in the OCI layout, and dist/image.tar
+  --target <name>  for another machine than this one: dist/global-discovery-service-<name>, …
   --help           prints this`;
 
 /** How a program is made into the executable `outfile`. */
@@ -52,7 +56,7 @@ interface Options {
  * @throws PackagingError where it can't be built
  */
 export async function build({ target: name, dynamic }: Options): Promise<string> {
-  const outfile = `dist/global-discovery-service${name === HERE ? "" : `-${name}`}`;
+  const outfile = placeOf("global-discovery-service", name);
   // Elsewhere than on Linux only the ordinary file can be made, and only for there.
   const target = name === HERE && dynamic ? undefined : targetOf(name);
   if (target !== undefined && !dynamic && Bun.which(target.cc) === null) {
@@ -65,8 +69,13 @@ export async function build({ target: name, dynamic }: Options): Promise<string>
   // Beside the file, so that what is complete can take its place at once.
   const folder = await mkdtemp(resolve("dist/.build-"));
   try {
-    let made = await compile(folder, target);
+    const compiled = await compile(folder, target);
+    let made = compiled.outfile;
     if (target !== undefined && !dynamic) made = await embedGlibc(made, target, folder);
+    await Bun.write(
+      placeOf("NOTICE", name),
+      await noticeOf(compiled.inputs, await Bun.file(made).bytes()),
+    );
     await rename(made, outfile);
   } finally {
     await rm(folder, { recursive: true });
@@ -74,7 +83,16 @@ export async function build({ target: name, dynamic }: Options): Promise<string>
   return outfile;
 }
 
-async function compile(folder: string, target: Target | undefined): Promise<string> {
+/** Where what is made for a target is put. */
+function placeOf(what: string, target: string): string {
+  return `dist/${what}${target === HERE ? "" : `-${target}`}`;
+}
+
+/** Returns the paths of the file and of all that was bundled into it. */
+async function compile(
+  folder: string,
+  target: Target | undefined,
+): Promise<{ outfile: string; inputs: string[] }> {
   // The file has its own name in it.
   const outfile = join(folder, "global-discovery-service");
   const { compile, ...switches } = buildSwitches(outfile);
@@ -84,9 +102,10 @@ async function compile(folder: string, target: Target | undefined): Promise<stri
     ...switches,
     compile: { ...compile, ...into },
     entrypoints: ["src/main.ts"],
+    metafile: true,
   });
   if (!built.success) throw new PackagingError(built.logs.join("\n"));
-  return outfile;
+  return { outfile, inputs: Object.keys(built.metafile?.inputs ?? {}) };
 }
 
 async function embedGlibc(path: string, target: Target, folder: string): Promise<string> {
@@ -102,13 +121,14 @@ async function embedGlibc(path: string, target: Target, folder: string): Promise
 
 /** Returns the exit status. */
 async function main(words: string[]): Promise<number> {
-  let values: { target: string; dynamic: boolean; help: boolean };
+  let values: { target: string; dynamic: boolean; image: boolean; help: boolean };
   try {
     ({ values } = parseArgs({
       args: words,
       options: {
         target: { type: "string", default: HERE },
         dynamic: { type: "boolean", default: false },
+        image: { type: "boolean", default: false },
         help: { type: "boolean", default: false },
       },
     }));
@@ -120,12 +140,22 @@ async function main(words: string[]): Promise<number> {
     console.log(USAGE);
     return 0;
   }
+  const { target, image } = values;
+  const dynamic = values.dynamic || process.platform !== "linux";
   try {
-    const outfile = await build({
-      ...values,
-      dynamic: values.dynamic || process.platform !== "linux",
-    });
+    const architecture = image ? architectureOf(target) : undefined;
+    if (image && dynamic) {
+      throw new PackagingError(
+        "an image has no glibc for what --dynamic makes: leave one of the two out",
+      );
+    }
+    const outfile = await build({ target, dynamic });
     console.log(`${outfile}: ${(Bun.file(outfile).size / 1e6).toFixed(1)} MB`);
+    if (architecture !== undefined) {
+      const layout = placeOf("image", target);
+      const { archive, digest } = await writeImage({ file: outfile, architecture, layout });
+      console.log(`${layout} and ${archive}: ${digest}`);
+    }
     return 0;
   } catch (error) {
     if (!(error instanceof PackagingError)) throw error;

@@ -7,9 +7,17 @@ import { join } from "node:path";
 import { CryptoHasher } from "bun";
 import { packTar } from "modern-tar";
 import { description, name, version } from "../package.json" with { type: "json" };
+import { PackagingError } from "./errors.ts";
 
 /** Of the processors that the file can be made for, in the names that OCI has for them. */
 export type ImageArchitecture = "amd64" | "arm64";
+
+/** @throws PackagingError where an image can't hold what is made for the target, such as `linux-x64` */
+export function architectureOf(target: string): ImageArchitecture {
+  if (target === "linux-x64") return "amd64";
+  if (target === "linux-arm64") return "arm64";
+  throw new PackagingError(`there are no images for ${target}, only for linux-x64 and linux-arm64`);
+}
 
 export interface ImageOptions {
   /** The executable file. */

@@ -4,8 +4,14 @@ import { join } from "node:path";
 import { CryptoHasher, Glob } from "bun";
 import { unpackTar } from "modern-tar";
 import { description, name, version } from "../../package.json" with { type: "json" };
-import { type Image, LICENSES, runConfig, writeImage } from "../../packaging/image.ts";
-import { projectRoot, temporaryFolder } from "../support/service.ts";
+import {
+  architectureOf,
+  type Image,
+  LICENSES,
+  runConfig,
+  writeImage,
+} from "../../packaging/image.ts";
+import { projectRoot, run, temporaryFolder } from "../support/service.ts";
 
 const CONTENT = "\x7fELF and so on\n";
 
@@ -74,7 +80,8 @@ test("a blob is called by its hash, and is as large as its descriptor says", () 
 });
 
 test("an image says what it is, under which licences, and for which machine", async () => {
-  const arm64 = await writeImage({ file, architecture: "arm64", layout: at("arm64") });
+  const architecture = architectureOf("linux-arm64");
+  const arm64 = await writeImage({ file, architecture, layout: at("arm64") });
   expect(indexOf(arm64.layout).manifests[0].platform).toEqual({
     architecture: "arm64",
     os: "linux",
@@ -85,6 +92,17 @@ test("an image says what it is, under which licences, and for which machine", as
     "org.opencontainers.image.title": name,
     "org.opencontainers.image.version": version,
   });
+});
+
+test("an image is for Linux, on x64 or arm64", () => {
+  expect(architectureOf("linux-x64")).toBe("amd64");
+  expect(() => architectureOf("darwin-arm64")).toThrow("no images for darwin-arm64");
+});
+
+test("an image of a file that needs glibc is refused before anything is made", async () => {
+  const args = ["build.ts", "--image", "--dynamic", "--target", "linux-x64"];
+  const { status, stderr } = await run([process.execPath, ...args]);
+  expect([status, stderr]).toEqual([1, expect.stringMatching(/^error: .*--dynamic.*\n$/)]);
 });
 
 test("the same file makes the same image, whenever and wherever", async () => {
