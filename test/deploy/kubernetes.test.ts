@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { V1Probe } from "@kubernetes/client-node";
 import { YAML } from "bun";
+import { runConfig } from "../../packaging/image.ts";
 import { flags } from "../../src/cli/flags.ts";
 import { parseCommandLine } from "../../src/cli/parse.ts";
 import { limits } from "../../src/runtime/limits.ts";
@@ -65,6 +66,13 @@ for (const variant of hasKubectl() ? variants : []) {
         readOnlyRootFilesystem: true,
         capabilities: { drop: ["ALL"] },
       });
+    });
+
+    test("agree on the user and the port with the image", () => {
+      const { runAsUser, runAsGroup } = pod.securityContext ?? {};
+      expect(`${runAsUser}:${runAsGroup}`).toBe(runConfig.User);
+      const ports = container.ports?.map(({ containerPort }) => `${containerPort}/tcp`);
+      expect(ports).toEqual(Object.keys(runConfig.ExposedPorts));
     });
 
     test("agree on the port", () => {
