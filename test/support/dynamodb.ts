@@ -222,7 +222,8 @@ export const awsEnvironment = {
 };
 
 export const sourceCommand = [process.execPath, "src/main.ts"];
-export const compiledCommand = [join(projectRoot, "dist/global-discovery-service")];
+export const compiledFile = join(projectRoot, "dist/global-discovery-service");
+export const compiledCommand = [compiledFile];
 
 /** How a replica is started. Times are in seconds, short so that tests are quick. */
 export interface ReplicaOptions {

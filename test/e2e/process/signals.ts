@@ -30,7 +30,8 @@ async function runningRequest(url: string) {
   return { connection, rest: body.slice(20) };
 }
 
-export function signalTests(command: readonly string[]): void {
+/** What signals do to a service that serves, as process 1 or any other. */
+export function drainTests(command: readonly string[]): void {
   const start = () => Service.start(command);
 
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
@@ -153,6 +154,10 @@ export function signalTests(command: readonly string[]): void {
     },
     DEADLINE_MS,
   );
+}
+
+export function signalTests(command: readonly string[]): void {
+  drainTests(command);
 
   test.skipIf(!canBeProcess1()).concurrent(
     "signals do the same where the service is process 1",
