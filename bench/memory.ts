@@ -52,7 +52,8 @@ export function sizeFigure({ service, bare }: Programs): Figure {
   return figure("executable file", "MB", samples);
 }
 
-async function settledBytes(server: Server): Promise<number> {
+/** Memory of a server once what its start has left behind is collected. */
+export async function settledBytes(server: Server): Promise<number> {
   await Bun.sleep(SETTLE_MS);
   return server.memoryBytes();
 }

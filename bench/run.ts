@@ -10,6 +10,7 @@ import { findWrk } from "./load.ts";
 import { idleMemoryFigure, poolMemoryFigure, sizeFigure } from "./memory.ts";
 import { type Programs, preparePrograms } from "./programs.ts";
 import { sliceFigures } from "./slices.ts";
+import { standaloneFigures } from "./standalone.ts";
 import { helpFigure, startFigure } from "./start.ts";
 import { tableFigures } from "./table.ts";
 import { getFigures, notModifiedFigure, postFigure, scaleFigure } from "./throughput.ts";
@@ -26,6 +27,7 @@ const groups: Readonly<Record<string, Group>> = {
   "idle-memory": idleMemoryFigure,
   "pool-memory": poolMemoryFigure,
   size: sizeFigure,
+  standalone: standaloneFigures,
   table: tableFigures,
   slices: sliceFigures,
 };

@@ -92,8 +92,8 @@ function runSync(...command: readonly string[]): void {
 }
 
 /**
- * The profile that container engines have by default, for a container without capabilities: as strict
- * as the strictest of them, where it is more lenient.
+ * The profile of Debian's container engines, for a container without capabilities, made as strict as
+ * the default of containerd and Docker.
  */
 function seccompProfile(): object {
   const { syscalls }: { syscalls: SyscallRule[] } = JSON.parse(
@@ -104,7 +104,7 @@ function seccompProfile(): object {
     includes.caps === undefined &&
     (includes.arches?.includes(goArch) ?? true) &&
     !excludes.arches?.includes(goArch);
-  // containerd and Docker refuse io_uring, and clone3 since its flags can't be looked at.
+  // clone3 is refused since its flags can't be looked at.
   const refused = (name: string) => name.startsWith("io_uring_") || name === "clone3";
   return {
     defaultAction: "SCMP_ACT_ERRNO",

@@ -7,7 +7,7 @@ import { FakeApiServer } from "../../support/fake-api-server.ts";
 import { answerOf, certificates, startImporting, TOKEN } from "../../support/imports.ts";
 import { NameServer } from "../../support/name-server.ts";
 import { poolNamed } from "../../support/pool-items.ts";
-import { temporaryFolder } from "../../support/service.ts";
+import { type Service, temporaryFolder } from "../../support/service.ts";
 import { clusterOf } from "../../support/slice-client.ts";
 import { until } from "../../support/until.ts";
 import { registerSoon } from "../../support/watch.ts";
@@ -23,8 +23,15 @@ export function rootWith(etc: Readonly<Record<string, string>>) {
   };
 }
 
-/** Checks that a service finds its table by an endpoint of this name. */
-export async function expectFinds(command: readonly string[], table: Table, host: string) {
+/**
+ * Checks that a service finds its table by an endpoint of this name, and looks at the service then.
+ */
+export async function expectFinds(
+  command: readonly string[],
+  table: Table,
+  host: string,
+  look: (service: Service) => void = () => {},
+): Promise<void> {
   const endpoint = table.endpoint.replace("127.0.0.1", host);
   await using service = await startReplica(table, { command, endpoint });
   await registerSoon(service.url, poolNamed("a"));
@@ -32,6 +39,7 @@ export async function expectFinds(command: readonly string[], table: Table, host
     const [status] = await answerOf(service.url, "/pools");
     return status === 200 || undefined;
   });
+  look(service);
 }
 
 /** What a container runtime puts into /etc is what counts; there is no nsswitch.conf. */

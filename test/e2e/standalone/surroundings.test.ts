@@ -15,6 +15,7 @@ import { blackBoxSuite } from "../black-box.ts";
 import { drainTests } from "../process/signals.ts";
 import { tlsTests } from "../process/tls.ts";
 import { targetSuite } from "../targets.ts";
+import { containerdTests } from "./containerd.ts";
 import { containerTests } from "./containers.ts";
 import { modeTests } from "./modes.ts";
 import { nameTests } from "./names.ts";
@@ -64,17 +65,19 @@ if (canUseRoots("the tests of the file with nothing around it") && (await isStan
 
   if (canRunContainers("the tests of the image")) {
     const layout = join(root.path, "image");
-    await writeImage({ file: compiledFile, architecture: architectureOf(HERE), layout });
-    const image = new UnpackedImage(`${layout}:${version}`);
-    afterAll(() => image[Symbol.dispose]());
-    const { command } = image;
+    const architecture = architectureOf(HERE);
+    const image = await writeImage({ file: compiledFile, architecture, layout });
+    const unpacked = new UnpackedImage(`${layout}:${version}`);
+    afterAll(() => unpacked[Symbol.dispose]());
+    const { command } = unpacked;
     const shared = await Service.start(command, { args: ["--lease-duration-secs", "86400"] });
     describe("in a container of the image", () => {
-      containerTests(image, shared);
+      containerTests(unpacked, shared);
       describe("over HTTP", () => blackBoxSuite(shared.url));
       describe("TLS", () => tlsTests(command));
       describe("signals to process 1", () => drainTests(command));
       modeTests(command, peers);
+      containerdTests(image);
     });
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { compiledFile, type Emulator } from "../../support/dynamodb.ts";
 import { commandInRoot } from "../../support/empty-root.ts";
@@ -37,8 +37,21 @@ export function systemTests(emulator: () => Emulator): void {
       const { status, stdout, stderr } = await run(command, { args: ["--version"] });
       expect([status, stderr]).toEqual([0, ""]);
       expect(stdout).toMatch(/^global-discovery-service \d/);
-      await expectFinds(command, table, "dynamodb.test");
+      await expectFinds(command, table, "dynamodb.test", ({ pid }) => {
+        const libraries = mappedLibraries(pid);
+        expect(libraries).toContain("/memfd:libc.so.6 (deleted)");
+        // Modules for names are the system's own, and loaded where they can be.
+        const others = libraries.filter((path) => !/^\/memfd:|\/libnss_/.test(path));
+        expect(others).toEqual([]);
+      });
       expect(server.asked).toContain("dynamodb.test");
     });
   }
+}
+
+/** The paths of the shared libraries that a process has in its memory. */
+function mappedLibraries(pid: number): string[] {
+  const maps = readFileSync(`/proc/${pid}/maps`, "utf8").split("\n");
+  const paths = maps.map((line) => line.split(/\s+/).slice(5).join(" "));
+  return [...new Set(paths.filter((path) => /\.so[. ]|\.so$/.test(path)))];
 }
