@@ -53,7 +53,14 @@ describe("bun run build.ts", () => {
     async function checkout(name: string): Promise<string> {
       const path = join(folder.path, name);
       mkdirSync(path, { recursive: true });
-      for (const each of ["build.ts", "package.json", "tsconfig.json", "bunfig.toml"]) {
+      for (const each of [
+        "build.ts",
+        "package.json",
+        "tsconfig.json",
+        "bunfig.toml",
+        "LICENSE",
+        "NOTICE",
+      ]) {
         copyFileSync(join(projectRoot, each), join(path, each));
       }
       for (const each of ["src", "packaging"]) {
@@ -82,7 +89,7 @@ describe("bun run build.ts", () => {
       expect(one.equals(other)).toBe(true);
       expect(new Elf(one, "the file").interpreter).toBeUndefined();
       // What it was made from is gone.
-      expect(readdirSync(join(here, "dist"))).toEqual(["global-discovery-service"]);
+      expect(readdirSync(join(here, "dist")).sort()).toEqual(["NOTICE", "global-discovery-service"]);
 
       const dynamic = await built(here, "--dynamic");
       expect(new Elf(dynamic, "the file").interpreter).toContain("ld-linux-");
