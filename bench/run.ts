@@ -14,6 +14,7 @@ import { standaloneFigures } from "./standalone.ts";
 import { helpFigure, startFigure } from "./start.ts";
 import { tableFigures } from "./table.ts";
 import { getFigures, notModifiedFigure, postFigure, scaleFigure } from "./throughput.ts";
+import { waiterFigures } from "./waiters.ts";
 
 type Group = (programs: Programs) => Promise<Figure | Figure[]> | Figure;
 
@@ -30,6 +31,7 @@ const groups: Readonly<Record<string, Group>> = {
   standalone: standaloneFigures,
   table: tableFigures,
   slices: sliceFigures,
+  waiters: waiterFigures,
 };
 
 const RESULTS = `${import.meta.dir}/../dist/bench.json`;

@@ -10,6 +10,11 @@ export interface Client {
   readonly waitMs: number;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
+  /**
+   * Called once: with the list once the client doesn't have it, when its time is up, or at the end;
+   * with undefined when the client has gone away.
+   */
+  answer(list: Representation | undefined): void;
 }
 
 export interface ListWaitersOptions {
@@ -20,8 +25,8 @@ export interface ListWaitersOptions {
   readonly clock: Clock;
 }
 
-interface Waiter extends Pick<Client, "has"> {
-  readonly settle: (list: Representation | undefined) => void;
+interface Waiter {
+  readonly client: Client;
   readonly cancelDeadline: Cancel;
 }
 
@@ -63,29 +68,21 @@ export class ListWaiters {
   }
 
   /**
-   * Resolves with the list: once the client doesn't have it, when its time is up, or at the end.
-   * Resolves with undefined when the client has gone away.
+   * Lets a client wait.
    *
    * @throws ServiceError `unavailable`, at once, while the list can't be told yet
    */
-  hold({ has, waitMs, signal }: Client): Promise<Representation | undefined> {
+  hold(client: Client): void {
     // Once it can be told, it always can; so looking at it later does not throw.
     this.#seen ??= this.list();
-    const { promise, resolve: settle } = Promise.withResolvers<Representation | undefined>();
-    if (signal.aborted) {
-      settle(undefined);
-      return promise;
-    }
     const waiter: Waiter = {
-      has,
-      settle,
-      cancelDeadline: this.#clock.after(waitMs, () => this.#release(waiter, this.list())),
+      client,
+      cancelDeadline: this.#clock.after(client.waitMs, () => this.#release(waiter, this.list())),
     };
-    signal.addEventListener("abort", () => this.#release(waiter, undefined));
+    client.signal.addEventListener("abort", () => this.#release(waiter, undefined));
     this.#waiting.add(waiter);
     this.#arrived.add(waiter);
     this.#lookIn(0);
-    return promise;
   }
 
   /** The list may have changed. Costs nothing where nobody waits. */
@@ -105,7 +102,7 @@ export class ListWaiters {
     if (!this.#waiting.delete(waiter)) return;
     this.#arrived.delete(waiter);
     waiter.cancelDeadline();
-    waiter.settle(list);
+    waiter.client.answer(list);
     if (this.#waiting.size > 0) return;
     this.#seen = undefined;
     this.#nextLook?.cancel();
@@ -133,7 +130,7 @@ export class ListWaiters {
     const startedMs = this.#clock.monotonicMs();
     const list = this.list();
     const candidates = list === this.#seen ? this.#arrived : this.#waiting;
-    const changed = [...candidates].filter((waiter) => !waiter.has(list));
+    const changed = [...candidates].filter((waiter) => !waiter.client.has(list));
     this.#seen = list;
     this.#arrived.clear();
     if (changed.length > 0) {

@@ -9,6 +9,22 @@ export function chooseCoding(request: Request, { bytes }: Pick<Representation, "
   if (bytes.length <= limits.uncompressedBytes) return "identity";
   const accepted = request.headers.get("accept-encoding");
   if (accepted === null) return "identity";
+  let coding = knownChoices.get(accepted);
+  if (coding === undefined) {
+    coding = choose(accepted);
+    if (knownChoices.size >= limits.knownAcceptEncodings) knownChoices.clear();
+    knownChoices.set(accepted, coding);
+  }
+  return coding;
+}
+
+/**
+ * What was chosen for the values of `Accept-Encoding` that came last. Clients send few different
+ * ones, and where thousands are answered at once, choosing would be most of the work.
+ */
+const knownChoices = new Map<string, Coding>();
+
+function choose(accepted: string): Coding {
   const [best] = new Negotiator({ headers: { "accept-encoding": accepted } }).encodings(
     [...CODINGS],
     // Among codings that the client likes equally well, the one that costs less.
@@ -24,10 +40,12 @@ export function chooseCoding(request: Request, { bytes }: Pick<Representation, "
 export function isUnchanged(request: Request, representation: Representation): boolean {
   const condition = request.headers.get("if-none-match");
   if (condition === null) return false;
-  const etags = Object.values(representation.etags);
-  // What nearly every client sends.
-  if (etags.includes(condition)) return true;
+  const { identity, gzip, zstd } = representation.etags;
+  if (condition === zstd || condition === gzip || condition === identity) return true;
+  // One strong ETag, which is what nearly every client sends, and it is not among them.
+  if (condition.startsWith('"') && condition.indexOf('"', 1) === condition.length - 1) return false;
   if (condition.trim() === "*") return true;
+  const etags = [identity, gzip, zstd];
   const listed = condition.match(/"[^"]*"/g) ?? [];
   return listed.some((etag) => etags.includes(etag));
 }

@@ -1,10 +1,9 @@
 const TOKEN = /[!#$%&'*+.^_`|~0-9A-Za-z-]+/.source;
 const QUOTED = /"(?:\\.|[^"\\])*"/.source;
 /** One member of a list, up to the comma; a quote that never ends takes all that follows. */
-const MEMBER = /(?:"(?:\\.|[^"\\])*"?|[^",])+/gs;
+const MEMBER = /(?:"(?:\\.|[^"\\])*"?|[^",])+/g;
 const PREFERENCE = new RegExp(
-  `^[ \\t]*(${TOKEN})[ \\t]*(?:=[ \\t]*(${TOKEN}|${QUOTED})?[ \\t]*)?(?:;.*)?$`,
-  "s",
+  `^[ \\t]*(${TOKEN})[ \\t]*(?:=[ \\t]*(?:(${TOKEN}|${QUOTED})[ \\t]*)?)?(?:;.*)?$`,
 );
 
 /**
@@ -18,7 +17,7 @@ export function preferredWaitSecs(headers: Headers): number | undefined {
   for (const member of header.match(MEMBER) ?? []) {
     const [, name, value = ""] = PREFERENCE.exec(member) ?? [];
     if (name?.toLowerCase() !== "wait") continue;
-    const text = value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/gs, "$1") : value;
+    const text = value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, "$1") : value;
     return /^[0-9]+$/.test(text) ? Number(text) : undefined;
   }
   return undefined;

@@ -17,19 +17,24 @@ export function listHandler(waiters: ListWaiters): Handler {
     const waitSecs = appliedWaitSecs(request);
     if (waitSecs === undefined || !waiters.isOpen()) return listResponse(request, waiters.list());
     if (waitSecs === 0) return listResponse(request, waiters.list(), waitSecs);
-    const held = waiters.hold({
+    const { promise, resolve } = Promise.withResolvers<Response>();
+    waiters.hold({
       has: (list) => isUnchanged(request, list),
       waitMs: waitSecs * 1000,
       signal: request.signal,
+      answer(list) {
+        if (list === undefined) {
+          resolve(new Response(null, { status: CLIENT_CLOSED_REQUEST }));
+          return;
+        }
+        // Bun does not do this by itself.
+        server.timeout(request, limits.idleSecs);
+        resolve(listResponse(request, list, waitSecs));
+      },
     });
     // It is silent for longer than a connection may be otherwise.
     server.timeout(request, waitSecs + limits.idleSecs);
-    return held.then((list) => {
-      if (list === undefined) return new Response(null, { status: CLIENT_CLOSED_REQUEST });
-      // Bun does not do this by itself.
-      server.timeout(request, limits.idleSecs);
-      return listResponse(request, list, waitSecs);
-    });
+    return promise;
   };
 }
 

@@ -60,6 +60,8 @@ export const limits = {
   drainMs: 10_000,
   /** Bodies of this size and less are sent as they are: compressing them saves no packet. */
   uncompressedBytes: 1024,
+  /** Most values of `Accept-Encoding` for which it is remembered what is sent. */
+  knownAcceptEncodings: 100,
   /** How often the process looks whether it has been running. */
   beatMs: 250,
   /** A beat that comes later than this is a pause. */

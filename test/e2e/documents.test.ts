@@ -15,18 +15,14 @@ function sessions(markdown: string): { command: string; output: string }[] {
       .split(/^\$ /m)
       .slice(1)
       .map((session) => {
-        // A command goes on while its quotes are open.
+        // A command goes on while its quotes are open, and behind a backslash.
         const lines = session.split("\n");
-        const end = lines.findIndex((_, at) => {
-          return (
-            (lines
-              .slice(0, at + 1)
-              .join("\n")
-              .split("'").length -
-              1) %
-              2 ===
-            0
-          );
+        const end = lines.findIndex((line, at) => {
+          const quotes = lines
+            .slice(0, at + 1)
+            .join("\n")
+            .match(/'/g);
+          return (quotes ?? []).length % 2 === 0 && !line.endsWith("\\");
         });
         return {
           command: lines.slice(0, end + 1).join("\n"),

@@ -24,6 +24,15 @@ test.each<[string, Coding]>([
   expect(chooseCoding(request({ "accept-encoding": accepted }), large)).toBe(coding);
 });
 
+test("the choice is the same when a value comes again, also after a great many others", () => {
+  const choice = () => chooseCoding(request({ "accept-encoding": "gzip" }), large);
+  for (let n = 0; n < 1000; n += 1) {
+    expect(choice()).toBe("gzip");
+    const other = n % 2 === 0 ? "zstd" : "identity";
+    expect(chooseCoding(request({ "accept-encoding": `${other}, x-${n}` }), large)).toBe(other);
+  }
+});
+
 test("without Accept-Encoding, and up to 1 KiB, bodies are sent as they are", () => {
   expect(chooseCoding(request({}), large)).toBe("identity");
   expect(chooseCoding(request({ "accept-encoding": "zstd, gzip" }), small)).toBe("identity");

@@ -27,6 +27,14 @@ test("a coded list says its coding, and has that coding's ETag", async () => {
   expect(Bun.gunzipSync(await response.arrayBuffer())).toEqual(list.bytes);
 });
 
+test("only who was allowed to wait is told so, for how long", () => {
+  for (const waitSecs of [undefined, 5, 60, undefined]) {
+    const { headers } = listResponse(new Request("http://x/"), list, waitSecs);
+    const expected = waitSecs === undefined ? null : `wait=${waitSecs}`;
+    expect(headers.get("preference-applied")).toBe(expected);
+  }
+});
+
 test("a 304 has no body, and the ETag and Vary that the 200 would have had", async () => {
   const response = get({ "accept-encoding": "zstd", "if-none-match": `"${list.hash}"` });
   expect(response.status).toBe(304);

@@ -89,7 +89,10 @@ describe("bun run build.ts", () => {
       expect(one.equals(other)).toBe(true);
       expect(new Elf(one, "the file").interpreter).toBeUndefined();
       // What it was made from is gone.
-      expect(readdirSync(join(here, "dist")).sort()).toEqual(["NOTICE", "global-discovery-service"]);
+      expect(readdirSync(join(here, "dist")).sort()).toEqual([
+        "NOTICE",
+        "global-discovery-service",
+      ]);
 
       const dynamic = await built(here, "--dynamic");
       expect(new Elf(dynamic, "the file").interpreter).toContain("ld-linux-");
