@@ -56,9 +56,11 @@ export class RequestCounts {
     const countLater = async (request: Request, answer: Promise<Response>, beganAtMs: number) => {
       const response = await answer.catch(answerTo);
       const duration = count(request, response);
-      // How long a request was held says nothing of how fast the service is.
+      // How long a request was held says nothing of how fast the service is. Looking at the headers of
+      // an answer costs as much as counting it, and a heartbeat is never held.
       const wasHeld =
-        response.status === CLIENT_CLOSED_REQUEST || response.headers.has("Preference-Applied");
+        request.method !== "POST" &&
+        (response.status === CLIENT_CLOSED_REQUEST || response.headers.has("Preference-Applied"));
       if (!wasHeld) duration.observe(clock.monotonicMs() - beganAtMs);
       return response;
     };

@@ -106,12 +106,12 @@ export class MemoryStore implements RegistrationStore {
   }
 
   isComplete(): boolean {
-    return this.incompleteReasons().next().done === true;
+    return this.#freshReason() === undefined;
   }
 
-  *incompleteReasons(): Generator<string> {
-    const reason = freshReason(this.#runClock, this.#leaseMs / 1000);
-    if (reason !== undefined) yield reason;
+  incompleteReasons(): Iterable<string> {
+    const reason = this.#freshReason();
+    return reason === undefined ? [] : [reason];
   }
 
   poolIds(): Iterable<string> {
@@ -142,6 +142,10 @@ export class MemoryStore implements RegistrationStore {
 
   table(): null {
     return null;
+  }
+
+  #freshReason(): string | undefined {
+    return freshReason(this.#runClock, this.#leaseMs / 1000);
   }
 
   #hasEnded(startedAtMs: number, nowMs: number): boolean {
