@@ -1,5 +1,4 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import { once } from "../support/service.ts";
 
 const PATH = Bun.which("chromium");
 
@@ -10,10 +9,19 @@ export function hasBrowser(tests: string): boolean {
   return false;
 }
 
+let running: Promise<Browser> | undefined;
+
+/** Ends the browser, if there is one. Another starts when a tab is opened. */
+export async function closeBrowser(): Promise<void> {
+  const browser = running;
+  running = undefined;
+  await (await browser)?.close();
+}
+
 /** Chromium without a window, with a profile of its own, and with nothing to say to its maker. */
-export const browser = once(async (): Promise<Browser> => {
+function launch(): Promise<Browser> {
   if (PATH === null) throw new Error("there is no chromium command");
-  return await chromium.launch({
+  return chromium.launch({
     executablePath: PATH,
     args: [
       // Root can't have the sandbox, and few containers let anybody have it.
@@ -26,7 +34,7 @@ export const browser = once(async (): Promise<Browser> => {
       "--disable-sync",
     ],
   });
-});
+}
 
 /** A tab with a record of what it asked for and what it complained of. */
 export interface Tab extends AsyncDisposable {
@@ -47,7 +55,8 @@ export async function openTab(
   url: string,
   { fakeTime = false, ...settings }: TabOptions = {},
 ): Promise<Tab> {
-  const context = await (await browser()).newContext(settings);
+  running ??= launch();
+  const context = await (await running).newContext(settings);
   const page = await context.newPage();
   const requests: string[] = [];
   const complaints: string[] = [];

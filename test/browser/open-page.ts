@@ -30,6 +30,14 @@ export async function nextPoll(server: PageServer, page: Page): Promise<void> {
   });
 }
 
+/** Lets the time pass until something is to be seen. */
+export async function untilSeen(page: Page, locator: Locator): Promise<void> {
+  await until(`${locator}`, async () => {
+    await page.clock.fastForward(POLL_MS);
+    return (await locator.isVisible()) || undefined;
+  });
+}
+
 /** The text of an element as it is to be seen. */
 export async function seen(locator: Locator): Promise<string> {
   return (await locator.allInnerTexts()).join();

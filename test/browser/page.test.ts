@@ -1,5 +1,5 @@
 import { afterAll, describe, setDefaultTimeout } from "bun:test";
-import { browser, hasBrowser } from "./browser.ts";
+import { closeBrowser, hasBrowser } from "./browser.ts";
 import { accessibilityTests } from "./page/accessibility.ts";
 import { contentsTests } from "./page/contents.ts";
 import { filterTests } from "./page/filter.ts";
@@ -10,7 +10,7 @@ import { updateTests } from "./page/updates.ts";
 setDefaultTimeout(60_000);
 
 describe.skipIf(!hasBrowser("the tests of the page"))("the page in a browser", () => {
-  afterAll(async () => await (await browser()).close());
+  afterAll(closeBrowser);
 
   contentsTests();
   updateTests();

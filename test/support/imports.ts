@@ -70,17 +70,14 @@ export function frontendsOf(
 }
 
 const folder = mkdtempSync(join(tmpdir(), "imports-"));
+// Not sooner: the files of a run share it.
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 /** The CA and the certificates of the API servers, which are made once. */
 export const certificates = once(() => makeCertificates(folder));
 
 /** Where `issueCertificate` makes more of them. */
 export const certificateFolder = folder;
-
-/** Takes away what these tests have left behind. */
-export function removeCertificates(): void {
-  rmSync(folder, { recursive: true, force: true });
-}
 
 export interface SceneOptions {
   readonly mode?: Mode;

@@ -83,6 +83,14 @@ export function accessibilityTests(): void {
       name: /^aws-west ?. ?dynamo ?. ?mocker-west-1$/,
     });
     expect(await header.getAttribute("scope")).toBe("row");
+    // Said outright, since some browsers take a table that is laid out otherwise for none.
+    const roles = await table.evaluate((element) => {
+      const parts = [element, ...element.querySelectorAll("thead, tbody, tr, th, td")];
+      return parts.map((part) => part.getAttribute("role"));
+    });
+    expect(new Set(roles)).toEqual(
+      new Set(["table", "rowgroup", "row", "columnheader", "rowheader", "cell"]),
+    );
     if (width === 360) return;
     const column = table.getByRole("columnheader", { name: "Lease left" });
     expect(await column.getAttribute("scope")).toBe("col");

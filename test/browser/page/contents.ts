@@ -72,7 +72,7 @@ export function contentsTests(): void {
     await using tab = await open(server);
     const text = (await textOf(tab.page, "#table")).replaceAll("\n", " ");
     expect(text).toContain("Last read 9 s ago Took 41 ms Items 9 Pages 1");
-    expect(text).toContain("ProvisionedThroughputExceededException");
+    expect(text).toContain("Last error DynamoDB throttles Query on table pools");
   });
 
   test("what a mode or a store does not have is not there", async () => {

@@ -8,7 +8,6 @@ import {
   isInstalled,
   sourceCommand,
 } from "../../support/dynamodb.ts";
-import { removeCertificates } from "../../support/imports.ts";
 import { kubernetesPrograms } from "../../support/kube-apiserver.ts";
 import { faultTests } from "./faults.ts";
 import { formTests, handMadeTests, joinTests, routerFlagTests } from "./joins.ts";
@@ -26,10 +25,7 @@ let emulator: Emulator;
 beforeAll(async () => {
   if (hasDynamoDB) emulator = await Emulator.start(dynoxide);
 });
-afterAll(async () => {
-  await cleanUp();
-  removeCertificates();
-});
+afterAll(cleanUp);
 
 // Real processes, which wait far more than they work: so all of these tests are in one file, and
 // many of them run at once.

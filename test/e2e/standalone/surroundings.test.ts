@@ -8,7 +8,6 @@ import { HERE } from "../../../packaging/targets.ts";
 import { canRunContainers, UnpackedImage } from "../../support/container.ts";
 import { cleanUp, compiledFile, dynoxide, Emulator, isInstalled } from "../../support/dynamodb.ts";
 import { canUseRoots, commandInRoot } from "../../support/empty-root.ts";
-import { removeCertificates } from "../../support/imports.ts";
 import { KubeApiServer, kubernetesPrograms } from "../../support/kube-apiserver.ts";
 import { Service, temporaryFolder } from "../../support/service.ts";
 import { blackBoxSuite } from "../black-box.ts";
@@ -47,7 +46,6 @@ if (canUseRoots("the tests of the file with nothing around it") && (await isStan
   afterAll(async () => {
     await apiServer?.[Symbol.asyncDispose]();
     await cleanUp();
-    removeCertificates();
     root[Symbol.dispose]();
   });
   const peers = {

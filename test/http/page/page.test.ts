@@ -19,6 +19,8 @@ test("the page is one file: its script and its style are in it", async () => {
   expect(textOf(html, "style")).toContain("prefers-color-scheme");
   expect(html).not.toMatch(/<(link rel="(?!icon)|script[^>]+src|img|iframe|object)/);
   expect(html).not.toMatch(/(src|href)="(https?:)?\/\//);
+  // Without one, browsers ask for /favicon.ico.
+  expect(html).toMatch(/<link rel="icon" href="data:/);
   expect(html).not.toMatch(/@import|url\(/);
 });
 

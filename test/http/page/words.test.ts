@@ -4,7 +4,7 @@ import {
   count,
   counted,
   duration,
-  leaseLeft,
+  lasting,
   leftOutReason,
   milliseconds,
   timeOfDay,
@@ -27,13 +27,7 @@ test.each([
 });
 
 test("what is not known is told as a dash", () => {
-  expect([ago(null), leaseLeft(null), milliseconds(null), count(null)]).toEqual(Array(4).fill("–"));
-});
-
-test("a lease that has ended is told as such", () => {
-  expect(leaseLeft(3.2)).toBe("3 s");
-  expect(leaseLeft(0)).toBe("0 s");
-  expect(leaseLeft(-75)).toBe("ended 1 min 15 s ago");
+  expect([ago(null), lasting(null), milliseconds(null), count(null)]).toEqual(Array(4).fill("–"));
 });
 
 test("numbers have their thousands apart, and things their plural", () => {

@@ -2,7 +2,7 @@ import { element, setText, showTexts } from "./dom.ts";
 import type { PoolState } from "./explanation.ts";
 import { idOf } from "./select.ts";
 import { type Column, Table } from "./table.ts";
-import { ago, count, leaseLeft, UNKNOWN } from "./words.ts";
+import { ago, count, lasting, UNKNOWN } from "./words.ts";
 
 const COLUMNS: readonly Column<PoolState>[] = [
   {
@@ -32,7 +32,7 @@ const COLUMNS: readonly Column<PoolState>[] = [
     show: (cell, { reasons }) => showTexts(child(cell, list), reasons),
   },
   text("Registered", "number", (pool) => ago(pool.last_registered_s_ago)),
-  text("Lease left", "number", (pool) => leaseLeft(pool.lease_left_s)),
+  text("Lease left", "number", (pool) => lasting(pool.lease_left_s)),
   text("Written in", "region", (pool) => pool.written_in ?? UNKNOWN),
   text("Relays", "number", (pool) => count(pool.relays_ready)),
   text("Frontends", "number", (pool) => count(pool.frontends_ready)),

@@ -36,6 +36,8 @@ export class Table<T> {
         rows.update?.(row, item);
       },
     };
+    table.setAttribute("role", "table");
+    for (const group of [table.tHead, ...table.tBodies]) group?.setAttribute("role", "rowgroup");
     table.tHead?.append(element("tr", { role: "row" }, ...columns.map(headerOf)));
   }
 

@@ -23,14 +23,12 @@ export function duration(seconds: number): string {
   return parts.join(" ");
 }
 
-export function ago(seconds: number | null): string {
-  return seconds === null ? UNKNOWN : `${duration(seconds)} ago`;
+export function lasting(seconds: number | null): string {
+  return seconds === null ? UNKNOWN : duration(seconds);
 }
 
-/** What is left of a lease, which may have ended. */
-export function leaseLeft(seconds: number | null): string {
-  if (seconds === null) return UNKNOWN;
-  return seconds >= 0 ? duration(seconds) : `ended ${ago(-seconds)}`;
+export function ago(seconds: number | null): string {
+  return seconds === null ? UNKNOWN : `${duration(seconds)} ago`;
 }
 
 export function milliseconds(ms: number | null): string {
