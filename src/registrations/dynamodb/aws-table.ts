@@ -38,6 +38,9 @@ export async function openAwsTable(
   options: AwsTableOptions,
 ): Promise<{ table: RegistrationTable; region: string }> {
   const client = new DynamoDBClient({
+    // When throttled they take 2.2 s, which a default write has; a fourth would come too late, and what
+    // was throttled would be told as a time-out.
+    maxAttempts: 3,
     // Receives outside of the thread that answers requests, unlike Node's HTTP as Bun has it.
     requestHandler: new FetchHttpHandler({
       keepAlive: true,

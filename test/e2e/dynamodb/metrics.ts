@@ -60,7 +60,7 @@ export function metricsTests(command: readonly string[], emulator: () => Emulato
       await using service = await startReplica(table, {
         command,
         endpoint: proxy.url,
-        // A write has 6 s: the SDK tries one that is throttled four times, which takes 3.
+        // A write has 6 s: the SDK tries one that is throttled three times, which takes 2.
         heartbeat: 12,
         lease: 13,
       });
