@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { Elf } from "./packaging/elf.ts";
 import { PackagingError } from "./packaging/errors.ts";
 import { architectureOf, writeImage } from "./packaging/image.ts";
-import { glibcOf, needsOf } from "./packaging/inputs.ts";
+import { glibcOf, needsOf, type Runtime } from "./packaging/inputs.ts";
 import { noticeOf } from "./packaging/notice.ts";
 import { makeStandalone } from "./packaging/standalone.ts";
 import { buildStub } from "./packaging/stub.ts";
@@ -35,8 +35,8 @@ export function buildSwitches(outfile: string) {
     format: "esm",
     // What a mode doesn't use stays out of its start: --help loads neither the server nor the schema.
     splitting: true,
-    // A fifth of the start would be parsing.
-    bytecode: true,
+    // Of packages that have both, the modules: of CommonJS nothing could be left out.
+    conditions: "module",
     // Names stay, for stack traces.
     minify: { syntax: true, whitespace: true, identifiers: false },
     sourcemap: "inline",
@@ -71,11 +71,18 @@ export async function build({ target: name, dynamic }: Options): Promise<string>
   try {
     const compiled = await compile(folder, target);
     let made = compiled.outfile;
-    if (target !== undefined && !dynamic) made = await embedGlibc(made, target, folder);
-    await Bun.write(
-      placeOf("NOTICE", name),
-      await noticeOf(compiled.inputs, await Bun.file(made).bytes()),
-    );
+    let notice: string;
+    if (target === undefined || dynamic) {
+      notice = await noticeOf(compiled.inputs, undefined);
+    } else {
+      const program = new Elf(await Bun.file(made).bytes(), basename(made));
+      const glibc = await target.glibc(needsOf(program), folder);
+      const known = glibcOf(glibc.loader.bytes);
+      notice = await noticeOf(compiled.inputs, known);
+      made = await embed({ program: made, glibc, notice, cc: target.cc });
+      console.log(`with the ${known?.build} in it`);
+    }
+    await Bun.write(placeOf("NOTICE", name), notice);
     await rename(made, outfile);
   } finally {
     await rm(folder, { recursive: true });
@@ -108,14 +115,23 @@ async function compile(
   return { outfile, inputs: Object.keys(built.metafile?.inputs ?? {}) };
 }
 
-async function embedGlibc(path: string, target: Target, folder: string): Promise<string> {
-  const program = await Bun.file(path).bytes();
-  const runtime = await target.glibc(needsOf(new Elf(program, basename(path))), folder);
-  const file = await makeStandalone(program, runtime, (layout) => buildStub(target.cc, layout));
-  const standalone = join(folder, "standalone");
+/** Puts glibc into a program, and the notice that has to go with it. Returns the path of the new one. */
+async function embed({
+  program,
+  glibc,
+  notice,
+  cc,
+}: {
+  readonly program: string;
+  readonly glibc: Runtime;
+  readonly notice: string;
+  readonly cc: string;
+}): Promise<string> {
+  const bytes = await Bun.file(program).bytes();
+  const file = await makeStandalone(bytes, glibc, (layout) => buildStub(cc, layout), notice);
+  const standalone = `${program}-standalone`;
   await Bun.write(standalone, file);
   await chmod(standalone, 0o755);
-  console.log(`with the ${glibcOf(runtime.loader.bytes)?.build} in it`);
   return standalone;
 }
 

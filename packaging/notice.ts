@@ -2,7 +2,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { PackagingError } from "./errors.ts";
-import { glibcOf } from "./inputs.ts";
 
 const ROOT = join(import.meta.dir, "..");
 
@@ -55,11 +54,13 @@ async function readPackage(folder: string): Promise<BundledPackage> {
  * The notice for a file.
  *
  * @param inputs what was bundled into it
- * @param file its bytes, of which it depends whether glibc is in it
+ * @param glibc the one that is in it, if any is
  */
-export async function noticeOf(inputs: Iterable<string>, file: Uint8Array): Promise<string> {
+export async function noticeOf(
+  inputs: Iterable<string>,
+  glibc: { readonly build: string; readonly version: string } | undefined,
+): Promise<string> {
   const packages = await bundledPackages(inputs);
-  const glibc = glibcOf(file);
   const list = [
     `Bun ${Bun.version}: MIT`,
     ...(glibc === undefined

@@ -42,7 +42,7 @@ describe.skipIf(!canMakeStandalone)("making a standalone file is refused, and wh
     };
     const changed = { ...inputs, ...change(inputs) };
     try {
-      await makeStandalone(changed.program, changed.runtime, noStub);
+      await makeStandalone(changed.program, changed.runtime, noStub, "");
     } catch (error) {
       if (error instanceof PackagingError) return error.message;
       throw error;
@@ -258,7 +258,7 @@ describe.skipIf(!canMakeStandalone)("making a standalone file is refused, and wh
         async (changes) => {
           const broken = program.slice();
           for (const [at, value] of changes) broken[at] = value;
-          const made = await makeStandalone(broken, runtime, noStub).then(
+          const made = await makeStandalone(broken, runtime, noStub, "").then(
             () => undefined,
             (error: unknown) => error,
           );

@@ -6,10 +6,7 @@ import { bundledPackages, noticeOf } from "../../packaging/notice.ts";
 import { projectRoot, temporaryFolder } from "../support/service.ts";
 import { thrownBy } from "../support/thrown-by.ts";
 
-const WITH_GLIBC = Buffer.from(
-  "\x7fELF…GNU C Library (Debian GLIBC 2.36-9+deb12u14) stable release version 2.36.\n",
-);
-const WITHOUT = Buffer.from("\x7fELF");
+const GLIBC = { build: "Debian GLIBC 2.36-9+deb12u14", version: "2.36" };
 
 let inputs: string[];
 
@@ -24,7 +21,7 @@ beforeAll(async () => {
 });
 
 test("each npm package that is bundled is named with its version and its licence", async () => {
-  const notice = await noticeOf(inputs, WITHOUT);
+  const notice = await noticeOf(inputs, undefined);
   const { dependencies } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
   // All that the service depends on, and what these depend on.
   const packages = await bundledPackages(inputs);
@@ -61,16 +58,16 @@ test("a package that names no licence is refused", async () => {
 });
 
 test("glibc is named with its version, and its licence is there, where it is in the file", async () => {
-  const notice = await noticeOf(inputs, WITH_GLIBC);
+  const notice = await noticeOf(inputs, GLIBC);
   expect(notice).toContain(
     "  GNU C Library 2.36 (Debian GLIBC 2.36-9+deb12u14): LGPL-2.1-or-later\n",
   );
   expect(notice).toContain("GNU LESSER GENERAL PUBLIC LICENSE");
-  expect(await noticeOf(inputs, WITHOUT)).not.toContain("GNU C Library 2");
+  expect(await noticeOf(inputs, undefined)).not.toContain("GNU C Library 2");
 });
 
 test("Bun is named with its version, and what it has in it with its licences", async () => {
-  const notice = await noticeOf(inputs, WITHOUT);
+  const notice = await noticeOf(inputs, undefined);
   expect(notice).toContain(`  Bun ${Bun.version}: MIT\n`);
   for (const part of ["JavaScriptCore", "boringssl", "tinycc"]) expect(notice).toContain(part);
   const types = readFileSync(join(projectRoot, "node_modules/bun-types/package.json"), "utf8");
@@ -79,5 +76,5 @@ test("Bun is named with its version, and what it has in it with its licences", a
 
 test("the notice is the project's own with more behind it", async () => {
   const own = readFileSync(join(projectRoot, "NOTICE"), "utf8");
-  expect(await noticeOf(inputs, WITHOUT)).toStartWith(own);
+  expect(await noticeOf(inputs, undefined)).toStartWith(own);
 });

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { Elf } from "../../packaging/elf.ts";
 import { PF } from "../../packaging/elf-format.ts";
 import { run } from "../support/service.ts";
-import { canChangeRoot, canMakeStandalone, Workshop } from "../support/standalone.ts";
+import { canChangeRoot, canMakeStandalone, NOTICE, Workshop } from "../support/standalone.ts";
 
 /** The lines of the probe that begin with one of these words. */
 function linesOf(output: string, ...words: readonly string[]): string[] {
@@ -123,7 +123,7 @@ describe.skipIf(!canMakeStandalone)("a standalone file", () => {
     const found = await sectionsOf(standalone);
     const moved = (line: string) => /^\.(dynstr|shstrtab)/.test(line);
     for (const line of own.filter((each) => !moved(each))) expect(found).toContain(line);
-    expect(found.length).toBe(own.length + 4);
+    expect(found.length).toBe(own.length + 5);
   });
 
   test("has no segment that is writable and executable, and starts in one that is only the latter", () => {
@@ -151,6 +151,14 @@ describe.skipIf(!canMakeStandalone)("a standalone file", () => {
       expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
       expect(readFileSync(out).equals(wanted)).toBe(true);
     }
+  });
+
+  test("says whose work is in it, to whoever has nothing but the file", async () => {
+    const out = workshop.at("NOTICE");
+    const section = ["-j", ".notice", "--set-section-flags", ".notice=alloc"];
+    const { status, stderr } = await run(["objcopy", "-O", "binary", ...section, standalone, out]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(readFileSync(out, "utf8")).toBe(NOTICE);
   });
 
   test("is the same, byte for byte, when it is made again", async () => {

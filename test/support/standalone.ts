@@ -27,6 +27,9 @@ export const canChangeRoot = process.getuid?.() === 0 && Bun.which("chroot") !==
 if (!canChangeRoot) console.log("skipped: an empty file system needs root and the chroot command");
 
 /** A folder for the files of a test file; the caller takes it away. */
+/** What the files say of whose work they are. */
+export const NOTICE = "notice: nobody's work\n";
+
 export class Workshop implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), "discovery-standalone-"));
 
@@ -54,6 +57,7 @@ export class Workshop implements Disposable {
       await Bun.file(program).bytes(),
       await this.runtimeOf(program),
       (layout) => buildStub("cc", layout),
+      NOTICE,
     );
     const path = `${program}-standalone`;
     await Bun.write(path, bytes);
