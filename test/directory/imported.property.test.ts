@@ -4,14 +4,13 @@ import { ImportedDirectory } from "../../src/directory/imported.ts";
 import type { PoolFacts } from "../../src/directory/pool-facts.ts";
 import { karmada } from "../../src/kubernetes/karmada.ts";
 import { mcs } from "../../src/kubernetes/mcs.ts";
-import type { OwnershipRule } from "../../src/kubernetes/ownership.ts";
 import type { SliceSink } from "../../src/kubernetes/reflector.ts";
-import type { EndpointPort, EndpointSlice } from "../../src/kubernetes/slice-api.ts";
 import { type Registration, sortKey } from "../../src/pools/pool.ts";
 import { newCounts } from "../../src/registrations/counts.ts";
 import type { Departure, LivePools, RegistrationStore } from "../../src/registrations/store.ts";
 import { unwatched } from "../support/facts.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { joinedLists, ROUTERS } from "../support/joined-lists.ts";
 import { makeRegistration } from "../support/pools.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import type { ListedPool } from "../support/relay.ts";
@@ -23,104 +22,6 @@ import {
   SliceModel,
   send,
 } from "../support/slice-events.ts";
-
-const ROUTERS = { namespace: "dynamo", service: "global-router" };
-
-/** The join of section "Karmada and MCS", as one pass over everything. */
-function model(
-  rule: OwnershipRule,
-  slices: readonly EndpointSlice[],
-  registrations: readonly Registration[],
-  routerPort: string | number | undefined,
-) {
-  const live = new Set(registrations.map(({ key }) => key.cluster_id));
-  const endpoints = slices.flatMap((slice) => {
-    const owner = ownerOf(rule, slice, live);
-    if (owner === undefined || slice.addressType === "FQDN") return [];
-    const ports = (slice.ports ?? []).filter(({ port }) => typeof port === "number");
-    return (slice.endpoints ?? [])
-      .filter(({ conditions }) => conditions?.ready !== false)
-      .flatMap(({ addresses: [first = ""], targetRef, hostname }) => {
-        if (!/^[\da-f.:]+$/i.test(first)) return [];
-        const host = new URL(first.includes(":") ? `http://[${first}]` : `http://${first}`)
-          .hostname;
-        const address = host.replace(/[[\]]/g, "");
-        const pod = (targetRef?.kind === "Pod" && targetRef.name) || hostname || address;
-        return [{ ...owner, namespace: slice.metadata.namespace, address, host, pod, ports }];
-      });
-  });
-  const find = (cluster: string, namespace: string, service: string) =>
-    endpoints.filter(
-      (endpoint) =>
-        endpoint.cluster === cluster &&
-        endpoint.namespace === namespace &&
-        endpoint.service === service,
-    );
-  const sorted = (texts: string[]) => [...new Set(texts)].sort();
-
-  const pools = registrations
-    .map((registration) => {
-      const { cluster_id, namespace, dgd_name } = registration.key;
-      const relays = find(cluster_id, namespace, `${dgd_name}-pool-relay`);
-      const frontends = find(cluster_id, namespace, `${dgd_name}-frontend`);
-      return {
-        ...registration,
-        frontends: sorted(
-          frontends.flatMap(({ host, ports }) => {
-            const http = ports.filter(({ name }) => name === "http");
-            return urls(host, http.length > 0 ? http.slice(0, 1) : ports);
-          }),
-        ),
-        relay_identities: sorted(relays.map(({ address }) => `ip:${address}`)),
-      };
-    })
-    .filter(({ relay_identities }) => relay_identities.length > 0)
-    .sort((a, b) =>
-      order(
-        [a.key.cluster_id, a.key.namespace, a.key.dgd_name],
-        [b.key.cluster_id, b.key.namespace, b.key.dgd_name],
-      ),
-    );
-
-  const replicas = CLUSTERS.flatMap((cluster) =>
-    find(cluster, ROUTERS.namespace, ROUTERS.service).flatMap(({ host, pod, ports }) => {
-      const named = ports.filter(({ name, port }) => name === routerPort || port === routerPort);
-      const chosen = routerPort === undefined ? ports : named.slice(0, 1);
-      return urls(host, chosen).map((url) => ({ replica: `${cluster}/${pod}`, url }));
-    }),
-  );
-  const routers = replicas.filter(
-    ({ replica, url }, at) =>
-      replicas.findIndex((other) => other.replica === replica && other.url === url) === at &&
-      (!url.includes("[") ||
-        !replicas.some((other) => other.replica === replica && !other.url.includes("["))),
-  );
-  routers.sort((a, b) => order([a.replica, a.url], [b.replica, b.url]));
-  return { pools: JSON.stringify({ pools, complete: true }), routers: JSON.stringify({ routers }) };
-}
-
-function ownerOf(rule: OwnershipRule, slice: EndpointSlice, live: ReadonlySet<string>) {
-  const owner = rule.ownerOf(slice);
-  if ("leftOut" in owner) return undefined;
-  if ("cluster" in owner) return owner;
-  const { name, service } = owner.handMade;
-  const clusters = [...live].filter((cluster) => name.startsWith(`${cluster}-`));
-  const [cluster] = clusters.sort((a, b) => b.length - a.length);
-  return cluster === undefined ? undefined : { cluster, service };
-}
-
-/** The URL at the only port; none where there is not just one. */
-function urls(host: string, [first, ...more]: readonly EndpointPort[]): string[] {
-  if (first === undefined || more.length > 0) return [];
-  const isHttps = first.name === "https" || /^https$/i.test(first.appProtocol ?? "");
-  return [new URL(`${isHttps ? "https" : "http"}://${host}:${first.port}`).href];
-}
-
-function order(a: readonly string[], b: readonly string[]): number {
-  const at = a.findIndex((text, index) => text !== b[index]);
-  if (at < 0) return 0;
-  return (a[at] ?? "") < (b[at] ?? "") ? -1 : 1;
-}
 
 const key = fc.record({
   cluster_id: fc.constantFrom(...CLUSTERS),
@@ -175,7 +76,7 @@ for (const [mode, rule] of Object.entries({ karmada, mcs })) {
             send(sink, event);
             slices.apply(event);
           }
-          const expected = model(rule, slices.slices(), [...live.values()], routerPort);
+          const expected = joinedLists(rule, slices.slices(), [...live.values()], routerPort);
           const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
           expect(text(directory.pools().bytes)).toBe(expected.pools);
           expect(text(directory.routers().bytes)).toBe(expected.routers);
