@@ -1,0 +1,267 @@
+import type { Registration } from "../../../src/pools/pool.ts";
+import { decode, type Item } from "../../../src/registrations/dynamodb/item.ts";
+import type { Machine } from "../machine.ts";
+import type { Settings } from "../plan.ts";
+import type { Random } from "../random.ts";
+import type { Done, ReadListener, TableListener } from "../table-client.ts";
+import { parse } from "./parsed-texts.ts";
+import { RunningTime } from "./running-time.ts";
+import { membersOf, type Registering, type StoreModel } from "./store-model.ts";
+
+/** What is known of a pool: of the last read, or of a later write of this replica's own. */
+interface Known {
+  readonly json: string;
+  readonly renewedAtMs: number;
+  readonly leaseSecs: number;
+  readonly writtenIn: string;
+  /** The number of the event at which a write of this replica's own was answered; 0 for a read. */
+  readonly answeredAt: number;
+}
+
+/** What the writes of one heartbeat came to. */
+interface Writes {
+  text: string;
+  commit: number;
+  /** What the pool was known by when the heartbeat came. */
+  readonly known: Registration | undefined;
+}
+
+interface Read {
+  readonly signal: AbortSignal;
+  isOver: boolean;
+  readonly beganAtTrueMs: number;
+  wallErrorMs: number;
+  readonly beganAt: number;
+  readonly beganAtMs: number;
+  readonly pausedMs: number;
+  readonly pools: Map<string, Known>;
+  readonly undecodable: Map<string, number>;
+}
+
+/** A list is no longer complete when the last read began so many polls ago. */
+const STALE_POLLS = 3;
+
+export interface DynamoModelOptions {
+  readonly settings: Settings;
+  readonly region: string;
+  readonly machine: Machine;
+  readonly nowMs: () => number;
+  /** Hears of what should never be written. */
+  readonly report: (message: string) => void;
+}
+
+/** Section "The DynamoDB store" of the reference, of one replica. */
+export class DynamoModel implements StoreModel, TableListener {
+  readonly #options: DynamoModelOptions;
+  readonly #running: RunningTime;
+  #pools = new Map<string, Known>();
+  /** Items that can't be decoded, and until when each may stand for a live pool. */
+  #undecodable = new Map<string, number>();
+  #events = 0;
+  #reading: Read | undefined;
+  #lastRead: Read | undefined;
+  #registering: Writes | undefined;
+  readonly #writes = new WeakMap<AbortSignal, Writes>();
+  /** The commit of the write that was acknowledged last. */
+  lastCommit = 0;
+
+  constructor(options: DynamoModelOptions) {
+    this.#options = options;
+    this.#running = new RunningTime(options.machine);
+  }
+
+  /** When the last successful read began, in true time. */
+  get lastReadBeganAtMs(): number | undefined {
+    return this.#lastRead?.beganAtTrueMs;
+  }
+
+  /** How far the wall clock was ahead when the last successful read was made. */
+  get readWallErrorMs(): number {
+    return this.#lastRead?.wallErrorMs ?? 0;
+  }
+
+  beat(): void {
+    this.#running.beat();
+  }
+
+  isReady(): boolean {
+    return this.#lastRead !== undefined;
+  }
+
+  isComplete(): boolean {
+    const { settings, machine } = this.#options;
+    const nowMs = this.#nowMs();
+    const readAtMs = this.#lastRead?.beganAtMs ?? Number.NEGATIVE_INFINITY;
+    return (
+      this.#running.hasRunFor(settings.leaseSecs * 1000) &&
+      machine.monotonicMs() - readAtMs <= STALE_POLLS * settings.pollSecs * 1000 &&
+      ![...this.#pools.values()].some(
+        (pool) => this.#lapsesAtMs(pool) < nowMs && nowMs <= this.#endsAtMs(pool),
+      ) &&
+      ![...this.#undecodable.values()].some((endsAtMs) => endsAtMs >= nowMs)
+    );
+  }
+
+  live(): Map<string, string> {
+    const nowMs = this.#nowMs();
+    const live = new Map<string, string>();
+    for (const [id, pool] of this.#pools) {
+      if (this.#endsAtMs(pool) >= nowMs) live.set(id, pool.json);
+    }
+    return live;
+  }
+
+  register(id: string, registration: Registration): Registering {
+    const { machine, settings, region } = this.#options;
+    const renewedAtMs = machine.wallMs();
+    const json = this.#pools.get(id)?.json;
+    const writes = { text: "", commit: 0, known: json === undefined ? undefined : parse(id, json) };
+    this.#registering = writes;
+    return {
+      acknowledged: () => {
+        this.#events += 1;
+        const written = parse(id, writes.text);
+        if (written === undefined || membersOf(written) !== membersOf(registration)) {
+          this.#options.report(`${id} was acknowledged, but written as ${writes.text}`);
+          return;
+        }
+        this.lastCommit = writes.commit;
+        this.#undecodable.delete(id);
+        this.#pools.set(id, {
+          json: JSON.stringify(written),
+          renewedAtMs,
+          leaseSecs: settings.leaseSecs,
+          writtenIn: region,
+          answeredAt: this.#events,
+        });
+      },
+    };
+  }
+
+  pausedMs(): number {
+    return this.#options.machine.wallMs() - this.#nowMs();
+  }
+
+  lastMoment(random: Random): number {
+    const { machine, settings } = this.#options;
+    const pool = random.pick([undefined, undefined, ...this.#pools.values()]);
+    if (pool !== undefined) {
+      const ms = random.pick([this.#lapsesAtMs(pool), this.#endsAtMs(pool)]);
+      return machine.whenWall(ms + this.pausedMs());
+    }
+    if (this.#lastRead === undefined || random.chance(0.5)) {
+      return machine.whenElapsed(this.#running.leftOf(settings.leaseSecs * 1000));
+    }
+    const ageMs = machine.monotonicMs() - this.#lastRead.beganAtMs;
+    return machine.whenElapsed(STALE_POLLS * settings.pollSecs * 1000 - ageMs);
+  }
+
+  readBegan(signal: AbortSignal): ReadListener {
+    if (this.#reading?.isOver === false && !this.#reading.signal.aborted) {
+      this.#options.report("two reads of the table are under way at once");
+    }
+    this.#running.look();
+    this.#events += 1;
+    const read: Read = {
+      signal,
+      isOver: false,
+      beganAt: this.#events,
+      beganAtMs: this.#options.machine.monotonicMs(),
+      beganAtTrueMs: this.#options.nowMs(),
+      wallErrorMs: this.#options.machine.wallErrorMs(),
+      pausedMs: this.#running.pausedMs,
+      pools: new Map(),
+      undecodable: new Map(),
+    };
+    this.#reading = read;
+    return {
+      pageCame: (items) => this.#take(read, items),
+      ended: () => this.#merge(read),
+      over: () => {
+        read.isOver = true;
+      },
+    };
+  }
+
+  #take(read: Read, items: readonly Item[]): void {
+    read.wallErrorMs = Math.max(read.wallErrorMs, this.#options.machine.wallErrorMs());
+    for (const item of items) {
+      const { id = "", text = "", renewedAtMs, leaseSecs, writtenIn } = decode(item);
+      const endsAtMs =
+        renewedAtMs === undefined || leaseSecs === undefined
+          ? Number.POSITIVE_INFINITY
+          : this.#endsAtMs({ renewedAtMs, leaseSecs, writtenIn: writtenIn ?? "" });
+      // What had lapsed by then is no pool, even if somebody then sets the clock back.
+      if (endsAtMs < this.#nowMs()) continue;
+      const registration = parse(id, text);
+      if (
+        registration === undefined ||
+        renewedAtMs === undefined ||
+        leaseSecs === undefined ||
+        writtenIn === undefined
+      ) {
+        read.undecodable.set(id, endsAtMs);
+      } else {
+        const json = JSON.stringify(registration);
+        read.pools.set(id, { json, renewedAtMs, leaseSecs, writtenIn, answeredAt: 0 });
+      }
+    }
+  }
+
+  #merge(read: Read): void {
+    this.#running.look();
+    const { machine, settings } = this.#options;
+    const deadlineMs = Math.max(1000, Math.min(10_000, settings.leaseSecs * 1000));
+    if (read.signal.aborted || machine.monotonicMs() - read.beganAtMs > deadlineMs) return;
+    if (this.#running.pausedMs !== read.pausedMs) return;
+    for (const [id, pool] of this.#pools) {
+      if (pool.answeredAt < read.beganAt) continue;
+      read.pools.set(id, pool);
+      read.undecodable.delete(id);
+    }
+    this.#pools = read.pools;
+    this.#undecodable = read.undecodable;
+    this.#lastRead = read;
+  }
+
+  writeBegan(signal: AbortSignal): void {
+    if (this.#registering === undefined) return;
+    this.#writes.set(signal, this.#registering);
+    this.#registering = undefined;
+  }
+
+  writeDone({ id, oldText, text, commit }: Done, signal: AbortSignal): void {
+    const writes = this.#writes.get(signal);
+    if (writes === undefined) return;
+    const isFirst = writes.commit === 0;
+    writes.text = text;
+    writes.commit = commit;
+    // The order of lists that came first stays: the one that was read, or else the item's. Where a
+    // change was read by some replicas only, each may write its own.
+    const { known } = writes;
+    const [old, written] = [parse(id, oldText ?? ""), parse(id, text)];
+    if (old === undefined || written === undefined || text === oldText) return;
+    if (membersOf(old) !== membersOf(written)) return;
+    if (known !== undefined && membersOf(known) !== membersOf(written)) return;
+    if (known !== undefined && JSON.stringify(known) === JSON.stringify(written)) return;
+    if (!isFirst) return;
+    this.#options.report(`${id} was written in another order: ${text}, not ${oldText}`);
+  }
+
+  /** The wall clock, less the pauses since the last successful read began. */
+  #nowMs(): number {
+    this.#running.look();
+    const pausedMs = this.#running.pausedMs - (this.#lastRead?.pausedMs ?? 0);
+    return this.#options.machine.wallMs() - pausedMs;
+  }
+
+  #lapsesAtMs({ renewedAtMs, leaseSecs }: Pick<Known, "renewedAtMs" | "leaseSecs">): number {
+    return renewedAtMs + (leaseSecs + this.#options.settings.skewSecs) * 1000;
+  }
+
+  #endsAtMs(pool: Omit<Known, "json" | "answeredAt">): number {
+    const { settings, region } = this.#options;
+    const graceMs = pool.writtenIn === region ? 0 : settings.graceSecs * 1000;
+    return this.#lapsesAtMs(pool) + graceMs;
+  }
+}
