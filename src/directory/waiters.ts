@@ -48,7 +48,9 @@ export class ListWaiters {
   #seen: Representation | undefined;
   #quietUntilMs = Number.NEGATIVE_INFINITY;
   #nextLook: { readonly atMs: number; readonly cancel: Cancel } | undefined;
-  #isTelling = false;
+  #isLooking = false;
+  /** Whether there was a reason to look while that was being done. */
+  #looksAgain = false;
   #isOver = false;
 
   constructor({ list, isFull, clock }: ListWaitersOptions) {
@@ -111,8 +113,11 @@ export class ListWaiters {
 
   /** Sees to it that the list is looked at by then, but not before the quiet time is over. */
   #lookIn(delayMs: number): void {
-    // Whoever is telling looks again afterwards.
-    if (this.#waiting.size === 0 || this.#isTelling) return;
+    if (this.#waiting.size === 0) return;
+    if (this.#isLooking) {
+      this.#looksAgain = true;
+      return;
+    }
     const nowMs = this.#clock.monotonicMs();
     const atMs = Math.max(nowMs + delayMs, this.#quietUntilMs);
     if (this.#nextLook !== undefined) {
@@ -126,30 +131,37 @@ export class ListWaiters {
     this.#nextLook = { atMs, cancel };
   }
 
+  /** Looks at the list, and tells it to whoever doesn't have it. */
   async #look(): Promise<void> {
     const startedMs = this.#clock.monotonicMs();
     const list = this.list();
-    const candidates = list === this.#seen ? this.#arrived : this.#waiting;
-    const changed = [...candidates].filter((waiter) => !waiter.client.has(list));
+    const candidates = [...(list === this.#seen ? this.#arrived : this.#waiting)];
     this.#seen = list;
     this.#arrived.clear();
-    if (changed.length > 0) {
-      this.#isTelling = true;
-      await this.#tell(changed, list);
-      this.#isTelling = false;
-    }
+    this.#isLooking = true;
+    const isTold = await this.#tell(candidates, list);
+    this.#isLooking = false;
     const nowMs = this.#clock.monotonicMs();
     const { least, most } = limits.waitersQuietMs;
     // Of all time, a tenth goes into this.
-    const quietMs = Math.max(changed.length > 0 ? least : 0, 9 * (nowMs - startedMs));
+    const quietMs = Math.max(isTold ? least : 0, 9 * (nowMs - startedMs));
     this.#quietUntilMs = nowMs + Math.min(quietMs, most);
-    this.#lookIn(changed.length > 0 ? 0 : limits.waitersLookMs);
+    const delayMs = this.#looksAgain ? 0 : limits.waitersLookMs;
+    this.#looksAgain = false;
+    this.#lookIn(delayMs);
   }
 
-  /** Tells the list to these, with breaks for whatever else there is to do. */
-  async #tell(waiters: readonly Waiter[], list: Representation): Promise<void> {
+  /**
+   * Tells the list to those who don't have it, with breaks for whatever else there is to do.
+   *
+   * @returns whether there were any
+   */
+  async #tell(waiters: readonly Waiter[], list: Representation): Promise<boolean> {
+    let isTold = false;
     let turnBeganMs = this.#clock.monotonicMs();
     for (const waiter of waiters) {
+      if (waiter.client.has(list)) continue;
+      isTold = true;
       this.#release(waiter, list);
       // Lets the answer be sent, which is most of what it takes.
       await undefined;
@@ -157,6 +169,7 @@ export class ListWaiters {
       await new Promise<void>((resolve) => this.#clock.after(0, resolve));
       turnBeganMs = this.#clock.monotonicMs();
     }
+    return isTold;
   }
 }
 

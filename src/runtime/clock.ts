@@ -54,6 +54,11 @@ export const systemClock: Clock = {
   wallMs: () => Date.now(),
   random: () => Math.random(),
   after(delayMs, callback) {
+    if (delayMs <= 0) {
+      // A timer would wait for a millisecond all the same.
+      const immediate = setImmediate(callback);
+      return () => clearImmediate(immediate);
+    }
     const timer = setTimeout(callback, delayMs);
     return () => clearTimeout(timer);
   },
