@@ -21,7 +21,7 @@ export interface Endpoint {
   readonly addresses: readonly string[];
   readonly conditions?: { readonly ready?: boolean | null } | null;
   readonly hostname?: string | null;
-  readonly targetRef?: { readonly kind?: string; readonly name?: string } | null;
+  readonly targetRef?: { readonly kind?: string | null; readonly name?: string | null } | null;
 }
 
 export interface EndpointPort {
