@@ -88,19 +88,19 @@ class AwsTable implements RegistrationTable {
         return undefined;
       }
     };
-    const described = await unlessDenied("dynamodb:DescribeTable", () =>
-      this.#client.send(new DescribeTableCommand({ TableName: this.#name }), {
-        abortSignal: signal,
-      }),
-    );
-    if (described?.Table !== undefined) this.#checkKeys(described.Table);
-    const ttl = await unlessDenied("dynamodb:DescribeTimeToLive", () =>
-      this.#client.send(new DescribeTimeToLiveCommand({ TableName: this.#name }), {
-        abortSignal: signal,
-      }),
-    );
-    const { TimeToLiveStatus: status, AttributeName: attribute } = ttl?.TimeToLiveDescription ?? {};
-    if (ttl !== undefined && !(status?.startsWith("ENABL") && attribute === "expires_at")) {
+    // What is made of an answer belongs to the attempt: it may not be in the form that it should be.
+    await unlessDenied("dynamodb:DescribeTable", async () => {
+      const command = new DescribeTableCommand({ TableName: this.#name });
+      const { Table } = await this.#client.send(command, { abortSignal: signal });
+      if (Table !== undefined) this.#checkKeys(Table);
+    });
+    const hasTtl = await unlessDenied("dynamodb:DescribeTimeToLive", async () => {
+      const command = new DescribeTimeToLiveCommand({ TableName: this.#name });
+      const { TimeToLiveDescription } = await this.#client.send(command, { abortSignal: signal });
+      const { TimeToLiveStatus: status, AttributeName: attribute } = TimeToLiveDescription ?? {};
+      return status?.startsWith("ENABL") === true && attribute === "expires_at";
+    });
+    if (hasTtl === false) {
       oddities.push(
         `${this.#where()} has no TTL on expires_at, so pools that are long gone stay in it and ` +
           "each read costs more; turn it on with aws dynamodb update-time-to-live",
@@ -155,21 +155,19 @@ class AwsTable implements RegistrationTable {
         ? `${name} = if_not_exists(${name}, :${name})`
         : `${name} = :${name}`,
     );
-    const { Attributes } = await this.#attempt("dynamodb:UpdateItem", () =>
-      this.#client.send(
-        new UpdateItemCommand({
-          TableName: this.#name,
-          Key: { pk: { S: PARTITION }, sk: { S: id } },
-          UpdateExpression: `SET ${assignments.join(", ")}`,
-          ExpressionAttributeValues: Object.fromEntries(
-            attributes.map(([name, value]) => [`:${name}`, value]),
-          ),
-          ReturnValues: "UPDATED_OLD",
-        }),
-        { abortSignal: signal },
+    const command = new UpdateItemCommand({
+      TableName: this.#name,
+      Key: { pk: { S: PARTITION }, sk: { S: id } },
+      UpdateExpression: `SET ${assignments.join(", ")}`,
+      ExpressionAttributeValues: Object.fromEntries(
+        attributes.map(([name, value]) => [`:${name}`, value]),
       ),
-    );
-    return Attributes ?? {};
+      ReturnValues: "UPDATED_OLD",
+    });
+    return await this.#attempt("dynamodb:UpdateItem", async () => {
+      const { Attributes } = await this.#client.send(command, { abortSignal: signal });
+      return Attributes === undefined ? {} : itemOf(Attributes);
+    });
   }
 
   close(): void {
@@ -184,13 +182,13 @@ class AwsTable implements RegistrationTable {
     try {
       return await action();
     } catch (error) {
-      throw this.#faultOf(error, operation);
+      throw error instanceof TableError ? error : this.#faultOf(error, operation);
     }
   }
 
   /** Sorts what the SDK throws, whose names differ from one layer to the next. */
   #faultOf(error: unknown, operation: string): TableError {
-    const { name, message, status } = detailsOf(error);
+    const { name, message, code, status } = detailsOf(error);
     const said = `${name}: ${message}`;
     if (name === "ResourceNotFoundException") {
       return new TableError(
@@ -234,6 +232,14 @@ class AwsTable implements RegistrationTable {
         { isDefinite: true },
       );
     }
+    // What is thrown where JSON can't be parsed, or holds something else than it should.
+    if (code === "" && (name === "SyntaxError" || name === "TypeError")) {
+      return new TableError(
+        "error",
+        `the answer to ${operation} is not in the form of DynamoDB's; look at the endpoint in ` +
+          `${this.#region}, and at what is between`,
+      );
+    }
     if (status !== undefined && status >= 500) {
       return new TableError("error", `DynamoDB failed at ${operation} with status ${status}`);
     }
@@ -261,13 +267,10 @@ function rawPage(command: QueryCommand): RawPage {
       const result = await next(args);
       const { response } = result;
       if (isOk(response)) {
-        // DynamoDB's own answer: items of attributes, as its API says.
-        const { Items, LastEvaluatedKey } = (await new Response(response.body).json()) as {
-          Items?: Item[];
-          LastEvaluatedKey?: Item;
-        };
-        page.items = Items ?? [];
-        page.next = LastEvaluatedKey;
+        const { Items = [], LastEvaluatedKey } = itemOf(await new Response(response.body).json());
+        if (!Array.isArray(Items)) throw new TypeError("the Items are no list");
+        page.items = Items.map(itemOf);
+        page.next = LastEvaluatedKey === undefined ? undefined : itemOf(LastEvaluatedKey);
         Object.assign(response, { body: NO_OUTPUT });
       }
       return result;
@@ -275,6 +278,15 @@ function rawPage(command: QueryCommand): RawPage {
     { step: "deserialize", priority: "low" },
   );
   return page;
+}
+
+/** What has to be an object, of attributes or of members of an answer. */
+function itemOf(value: unknown): Item {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new TypeError("it is no object");
+  }
+  // What its members hold is for whoever decodes them to check.
+  return value as Item;
 }
 
 /** What is left for the SDK to read. */
@@ -308,14 +320,22 @@ const BAD_IDENTITY = new Set([
   "ExpiredToken",
 ]);
 
-function detailsOf(error: unknown): { name: string; message: string; status: number | undefined } {
-  if (!(error instanceof Error))
-    return { name: "error", message: String(error), status: undefined };
-  const code = "code" in error && typeof error.code === "string" ? `${error.code} ` : "";
+function detailsOf(error: unknown): {
+  readonly name: string;
+  readonly message: string;
+  /** Empty for none. */
+  readonly code: string;
+  readonly status: number | undefined;
+} {
+  if (!(error instanceof Error)) {
+    return { name: "error", message: String(error), code: "", status: undefined };
+  }
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
   const metadata = "$metadata" in error ? error.$metadata : undefined;
   const status =
     typeof metadata === "object" && metadata !== null && "httpStatusCode" in metadata
       ? Number(metadata.httpStatusCode)
       : undefined;
-  return { name: error.name, message: `${code}${error.message}`, status };
+  const message = code === "" ? error.message : `${code} ${error.message}`;
+  return { name: error.name, message, code, status };
 }

@@ -41,18 +41,24 @@ export interface Decoded {
   readonly writtenIn: string | undefined;
 }
 
+/** Takes an item as the answer of a server, which may not be what DynamoDB's API says. */
 export function decode(item: Item): Decoded {
   return {
-    id: item.sk?.S,
-    text: item.registration?.S,
+    id: textOf(item.sk?.S),
+    text: textOf(item.registration?.S),
     renewedAtMs: finite(item.renewed_at?.N),
     leaseSecs: finite(item.lease_s?.N),
-    writtenIn: item.written_in?.S,
+    writtenIn: textOf(item.written_in?.S),
   };
 }
 
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
 /** DynamoDB may write a number in any form, such as 1.7E12. */
-function finite(text: string | undefined): number | undefined {
+function finite(value: unknown): number | undefined {
+  const text = textOf(value);
   const number = text ? Number(text) : Number.NaN;
   return Number.isFinite(number) ? number : undefined;
 }

@@ -71,3 +71,14 @@ test("a registration of another pool than its item's, or no registration at all,
   expect(parseText("a/b/c", "[]")).toBeUndefined();
   expect(parseText("a/b/c", '"\ud800"')).toBeUndefined();
 });
+
+test("an attribute that is not of its type is as one that is missing", () => {
+  const missing = { id: undefined, text: undefined, renewedAtMs: undefined };
+  for (const odd of [1, null, {}, ["a"], true]) {
+    // What a server sends that is not DynamoDB.
+    const item = JSON.parse(
+      JSON.stringify({ sk: { S: odd }, registration: odd, renewed_at: { N: odd } }),
+    );
+    expect(decode(item)).toMatchObject(missing);
+  }
+});
