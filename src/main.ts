@@ -5,8 +5,10 @@ import { command } from "./cli/command.ts";
 import type { Config } from "./cli/config.ts";
 import { systemClock } from "./runtime/clock.ts";
 import { messageOf, ServiceError } from "./runtime/errors.ts";
+import { limits } from "./runtime/limits.ts";
 import { LineWriter } from "./runtime/line-writer.ts";
 import { createLogs } from "./runtime/log.ts";
+import { oneLine } from "./runtime/text.ts";
 
 const SIGNALS = { SIGINT: 2, SIGTERM: 15 } as const;
 
@@ -32,9 +34,13 @@ async function main(rawArgs: string[]): Promise<number> {
     return 0;
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const hint = error.code === "usage" ? "\n\nFor more information, try '--help'." : "";
-    stderr.write(`error: ${error.message}${hint}\n`);
-    return error.code === "usage" ? 2 : 1;
+    if (error.code === "usage") {
+      stderr.write(`error: ${error.message}\n\nFor more information, try '--help'.\n`);
+      return 2;
+    }
+    // It may repeat a path, or what a server said.
+    stderr.write(`error: ${oneLine(error.message, limits.startupErrorChars)}\n`);
+    return 1;
   }
 }
 

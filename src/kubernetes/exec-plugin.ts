@@ -52,25 +52,40 @@ export function execPluginOf(
     kind: "ExecCredential",
     spec: {
       interactive: false,
-      ...(provideClusterInfo === true ? { cluster: clusterInfo(cluster, ca) } : {}),
+      ...(provideClusterInfo === true ? { cluster: clusterInfo(cluster, ca, refuse) } : {}),
     },
   };
   const added = (Array.isArray(env) ? env : []).map((pair) => {
     const { name, value } = fieldsOf(pair);
-    return [String(name), String(value ?? "")] as const;
+    if (typeof name !== "string" || typeof (value ?? "") !== "string") {
+      throw refuse("has an env whose names and values are not all text");
+    }
+    return [name, value ?? ""] as const;
   });
+  const given: readonly unknown[] = Array.isArray(args) ? args : [];
+  const isText = (value: unknown) => typeof value === "string";
+  if (!given.every(isText)) throw refuse("has args that are not all text; put them between quotes");
   return {
     command: [
       command.includes("/") && !isAbsolute(command) ? join(folder, command) : command,
-      ...(Array.isArray(args) ? args : []).map(String),
+      ...given,
     ],
     env: { ...Object.fromEntries(added), KUBERNETES_EXEC_INFO: JSON.stringify(info) },
   };
 }
 
 /** A Cluster of client.authentication.k8s.io, which has the CA as data always. */
-function clusterInfo({ server, tlsServerName, proxyUrl }: Cluster, ca: Source | undefined) {
-  const pem = ca && ("file" in ca ? readFileSync(ca.file) : Buffer.from(ca.text));
+function clusterInfo(
+  { server, tlsServerName, proxyUrl }: Cluster,
+  ca: Source | undefined,
+  refuse: (problem: string) => ServiceError,
+) {
+  let pem: Buffer | undefined;
+  try {
+    pem = ca && ("file" in ca ? readFileSync(ca.file) : Buffer.from(ca.text));
+  } catch (error) {
+    throw refuse(`is to be told the cluster's CA, which can't be read: ${messageOf(error)}`);
+  }
   return {
     server,
     "tls-server-name": tlsServerName,

@@ -98,6 +98,7 @@ function load(file: string): {
 } {
   try {
     const document = recordOf(YAML.parse(readFileSync(file, "utf8")) ?? {}, "it");
+    checkForm(document);
     const rawUsers = Array.isArray(document.users) ? document.users : [];
     return {
       clusters: newClusters(document.clusters),
@@ -119,6 +120,46 @@ function load(file: string): {
       `kubeconfig ${file} can't be read: ${oneLine(messageOf(error), 200)}`,
     );
   }
+}
+
+/** What a kubeconfig has lists of: under which name the settings of an entry are, and which are text. */
+const FORM = {
+  clusters: {
+    settings: "cluster",
+    texts: [
+      ...["server", "certificate-authority", "certificate-authority-data"],
+      ...["tls-server-name", "proxy-url"],
+    ],
+  },
+  users: {
+    settings: "user",
+    texts: [
+      ...["client-certificate", "client-certificate-data", "client-key", "client-key-data"],
+      ...["token", "tokenFile", "username", "password", "as"],
+    ],
+  },
+  contexts: { settings: "context", texts: ["cluster", "user"] },
+} as const;
+
+/** Throws where something is not of its type: a token that YAML takes for a number, for one. */
+function checkForm(document: Readonly<Record<string, unknown>>): void {
+  checkText(document["current-context"], "current-context");
+  for (const [list, { settings, texts }] of Object.entries(FORM)) {
+    const entries = document[list] ?? [];
+    if (!Array.isArray(entries)) throw new Error(`${list} is no list`);
+    for (const [index, value] of entries.entries()) {
+      const where = `${list}[${index}]`;
+      const entry = recordOf(value, where);
+      checkText(entry.name, `${where}.name`);
+      const set = recordOf(entry[settings] ?? {}, `${where}.${settings}`);
+      for (const name of texts) checkText(set[name], `${where}.${settings}.${name}`);
+    }
+  }
+}
+
+function checkText(value: unknown, where: string): void {
+  if (value === undefined || value === null || typeof value === "string") return;
+  throw new Error(`${where} is no text; put it between quotes`);
 }
 
 const UNSUPPORTED = ["auth-provider", "as-uid", "as-groups", "as-user-extra"];

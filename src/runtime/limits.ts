@@ -25,6 +25,8 @@ export const limits = {
   replicationGraceSecs: 86_400,
   /** Longest plain-text reason of an error response. */
   reasonChars: 500,
+  /** Longest reason why the service can't start. */
+  startupErrorChars: 4000,
   /** Longest piece of a user's own input that a message repeats. */
   quotedChars: 60,
   /**

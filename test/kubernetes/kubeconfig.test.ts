@@ -310,6 +310,41 @@ describe("a kubeconfig is refused", () => {
     });
   }
 
+  const exec = (parts: Readonly<Record<string, unknown>>) => ({
+    cluster: { server },
+    user: { exec: { apiVersion: "client.authentication.k8s.io/v1", command: "login", ...parts } },
+  });
+
+  test("with something that is not of its type, which it names", () => {
+    const wrong: readonly (readonly [KubeconfigParts, string])[] = [
+      [{ cluster: { server: 1 } }, "clusters[0].cluster.server is no text"],
+      [{ cluster: { server, "proxy-url": ["a"] } }, "clusters[0].cluster.proxy-url is no text"],
+      // As YAML has it without quotes.
+      [{ cluster: { server }, user: { token: 12_345 } }, "users[0].user.token is no text"],
+      [{ cluster: { server }, user: { username: {} } }, "users[0].user.username is no text"],
+      [exec({ args: ["--port", 1] }), "has args that are not all text"],
+      [exec({ env: [{ name: "A", value: 1 }] }), "has an env whose names and values"],
+    ];
+    for (const [parts, words] of wrong) expect(refused(() => found(parts))).toContain(words);
+    for (const [text, words] of [
+      ["clusters: {}", "clusters is no list"],
+      ["users: [{name: 1}]", "users[0].name is no text"],
+      ["contexts: [{name: a, context: b}]", "contexts[0].context is no mapping"],
+      ["current-context: 1", "current-context is no text"],
+    ] as const) {
+      writeFileSync(at("config"), text);
+      expect(refused(() => findApiServer({ KUBECONFIG: at("config") }))).toContain(words);
+    }
+  });
+
+  test("with an exec plugin that is to be told of a CA that can't be read", () => {
+    const parts = exec({ provideClusterInfo: true });
+    const cluster = { server, "certificate-authority": "none.crt" };
+    const message = refused(() => found({ ...parts, cluster }));
+    expect(message).toContain("the exec plugin of user 'test-user' is to be told the cluster's CA");
+    expect(message).toContain(at("none.crt"));
+  });
+
   test("that is no YAML, no mapping or no file", () => {
     for (const text of ["a: [", "- a", "users: [null]", "clusters: [1]"]) {
       writeFileSync(at("config"), text);

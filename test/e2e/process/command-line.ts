@@ -467,6 +467,11 @@ export function commandLineTests(command: readonly string[]): void {
     }
   });
 
+  test("an error at the start shows as it is in a terminal, whatever is in a path", async () => {
+    const args = ["--tls-cert-path", "/no\u{1b}[2J\nsuch", "--tls-key-path", "key"];
+    await expectStartupError(command, { args }, "cannot read /no\\u{1b}[2J\\u{a}such: ");
+  });
+
   test("a flag under the heading of another mode is refused, whatever its value", async () => {
     const words = ["--pool-discovery", "karmada or mcs", "is registrations"];
     const args = kubernetesFlags.flatMap(withValue);
