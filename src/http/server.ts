@@ -134,6 +134,13 @@ function attempt<T>({ host, port }: ServerOptions["address"], action: () => T): 
     return action();
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    // What the TLS library refuses of files that could be read one by one.
+    if (code.startsWith("ERR_OSSL_")) {
+      throw new ServiceError(
+        "startup",
+        `--tls-cert-path, --tls-key-path: these files can't be served with: ${messageOf(error)}`,
+      );
+    }
     const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
     throw new ServiceError(
       "startup",

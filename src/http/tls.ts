@@ -95,10 +95,14 @@ export function tlsOptions({ cert, key, clientCa }: TlsTexts): Bun.TLSOptions {
   };
 }
 
-/** The certificates of a file, its first one first. Throws where one of them can't be read. */
+/**
+ * The certificates of a file, its first one first. Throws where one of them can't be read. Each begins
+ * a line, as Bun has it too, so that a file with a byte order mark is refused here, with its name.
+ */
 function certificates(pem: string): [X509Certificate, ...X509Certificate[]] {
-  const [first = pem, ...rest] =
-    pem.match(/-----BEGIN CERTIFICATE-----.*?(?=-----BEGIN |$)/gs) ?? [];
+  const [first, ...rest] =
+    pem.match(/^-----BEGIN CERTIFICATE-----.*?(?=^-----BEGIN |(?!.))/gms) ?? [];
+  if (first === undefined) throw new Error("no line begins with -----BEGIN CERTIFICATE-----");
   return [new X509Certificate(first), ...rest.map((each) => new X509Certificate(each))];
 }
 

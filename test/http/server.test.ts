@@ -7,15 +7,16 @@ import { RequestCounts } from "../../src/http/request-counts.ts";
 import { createRoutes, notFound, type Routes } from "../../src/http/routes.ts";
 import { listen } from "../../src/http/server.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
+import { pairs } from "../fixtures/tls.ts";
 import { makeFacts } from "../support/facts.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
-function serve(routes: Routes) {
+function serve(routes: Routes, tls?: Bun.TLSOptions) {
   const { log, lines } = recordedLog();
   const address = { host: "127.0.0.1", port: 0 };
   const clock = systemClock;
   const requests = new RequestCounts(clock);
-  return { ...listen({ address, tls: undefined, routes, requests, clock, log }), lines };
+  return { ...listen({ address, tls, routes, requests, clock, log }), lines };
 }
 
 test("a handler that throws gives 500 internal error and a log line", async () => {
@@ -36,6 +37,13 @@ test("a handler that throws gives 500 internal error and a log line", async () =
     ["error", "a request failed"],
   ]);
   await server.drain();
+});
+
+test("what the TLS library refuses to serve with is put down to the TLS files, not to the address", () => {
+  const cert = `${pairs.one.cert}${pairs.two.cert.replace("BEGIN CERT", "BEGIN BERT")}`;
+  expect(() => serve({}, { cert, key: pairs.one.key })).toThrow(
+    "--tls-cert-path, --tls-key-path: these files can't be served with: error:",
+  );
 });
 
 test("draining waits for the requests that run, and says whether they all finished", async () => {

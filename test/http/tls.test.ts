@@ -85,6 +85,16 @@ test("a broken certificate behind the first is found as well", async () => {
   expect((await read("chain", "one.key")).key).toBe(pairs.one.key);
 });
 
+test("a certificate that does not begin its line is refused, as what serves it would", async () => {
+  for (const odd of ["\u{feff}", " ", "-"]) {
+    writeFileSync(at("odd"), `${odd}${pairs.one.cert}`);
+    expect(await refused("odd", "one.key")).toBe(
+      `--tls-cert-path: ${at("odd")} is no PEM certificate chain: ` +
+        "no line begins with -----BEGIN CERTIFICATE-----",
+    );
+  }
+});
+
 test("a key of another certificate is refused", async () => {
   expect(await refused("one.crt", "two.key")).toBe(
     `--tls-key-path: ${at("two.key")} is not the key of the certificate in ${at("one.crt")}`,
