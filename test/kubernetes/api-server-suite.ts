@@ -114,7 +114,12 @@ export function describeApiServer(name: string, start: () => Promise<ApiServerUn
               hostname: "pod-0",
               targetRef: expect.objectContaining({ kind: "Pod", name: "relay-0" }),
             },
-            { addresses: ["10.1.2.4"], conditions: null, hostname: null, targetRef: null },
+            {
+              addresses: ["10.1.2.4"],
+              conditions: { ready: null },
+              hostname: null,
+              targetRef: null,
+            },
           ],
           ports: [{ name: "http", port: 8000, appProtocol: null }],
         },

@@ -75,8 +75,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     bug: "a list is complete while a pool is listed by the grace",
     file: DYNAMO,
-    before: "      this.#inGrace === 0 &&\n",
-    after: "",
+    before: "if (this.#inGrace > 0) yield",
+    after: "if (this.#inGrace < 0) yield",
   },
   {
     bug: "the grace is given to pools of the reader's own region too",
@@ -87,19 +87,18 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     bug: "a list is complete however old the last read is",
     file: DYNAMO,
-    before: "clock.monotonicMs() - readAtMs <= STALE_POLLS * this.#pollMs() &&",
-    after: "clock.monotonicMs() >= readAtMs &&",
+    before: "if (readMsAgo > STALE_POLLS * this.#pollMs()) yield",
+    after: "if (readMsAgo < 0) yield",
   },
   {
     bug: "a read that breaks off half-way counts",
     file: DYNAMO,
     before:
-      "    for await (const page of this.#options.table.pages(signal)) {\n" +
-      "      for (const item of page) this.#examine(decode(item), snapshot);\n    }\n",
+      "      for (const item of page) this.#examine(decode(item), snapshot);\n    }\n" +
+      "    return snapshot;\n",
     after:
-      "    try {\n      for await (const page of this.#options.table.pages(signal)) {\n" +
-      "        for (const item of page) this.#examine(decode(item), snapshot);\n      }\n" +
-      "    } catch (error) {\n      if (snapshot.pools.length === 0) throw error;\n    }\n",
+      "      for (const item of page) this.#examine(decode(item), snapshot);\n" +
+      "      if (snapshot.pools.length > 0) break;\n    }\n    return snapshot;\n",
   },
   {
     bug: "an item that can't be decoded leaves the list complete",
