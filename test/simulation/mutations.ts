@@ -28,7 +28,7 @@ export const MUTATIONS: readonly Mutation[] = [
     bug: "a registration whose lists come in another order replaces the one that is listed",
     file: MEMORY,
     before: "if (fields.length > 0) this.#replace(",
-    after: "this.#replace(",
+    after: "if (fields.length >= 0) this.#replace(",
   },
   {
     bug: "pauses of the process count as time that it ran",
