@@ -2,6 +2,12 @@
 export class Findings {
   readonly violations: string[] = [];
   readonly #counts = new Map<string, number>();
+  readonly #say: (line: string) => void;
+
+  /** `say` hears of what is wrong at once. */
+  constructor(say: (line: string) => void) {
+    this.#say = say;
+  }
 
   count(what: string, by = 1): void {
     this.#counts.set(what, (this.#counts.get(what) ?? 0) + by);
@@ -16,11 +22,11 @@ export class Findings {
     return [...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1));
   }
 
-  /** Notes what broke a promise, said as it happens. */
+  /** Notes what broke a promise. */
   violate(what: string): void {
     const line = `${new Date().toISOString()} ${what}`;
     this.violations.push(line);
-    console.error(`VIOLATION ${line}`);
+    this.#say(`VIOLATION ${line}`);
   }
 
   check(holds: boolean, what: () => string): void {

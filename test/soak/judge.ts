@@ -1,8 +1,8 @@
 import { brief, find, type ListedPool, type PoolList } from "../support/relay.ts";
 import type { Findings } from "./findings.ts";
-import type { Group } from "./group.ts";
+import type { Truth } from "./group.ts";
 import type { Pool } from "./pools.ts";
-import type { Replica } from "./replica.ts";
+import type { ReplicaFacts } from "./replica.ts";
 import { LEASE_MS, POLL_MS, SECS, SLICES_STALE_MS, STALE_MS, UNNOTICED_MS } from "./times.ts";
 
 /** How far the wall clock and a monotonic one may part in a lease. */
@@ -10,7 +10,7 @@ const CLOCKS_MS = 20;
 
 /** A list as a router got it. Times are wall-clock time. */
 export interface Reading {
-  readonly replica: Replica;
+  readonly replica: ReplicaFacts;
   /** Which of the replica's processes it is of, where that is sure. */
   readonly process: number | undefined;
   readonly sentAtMs: number;
@@ -19,7 +19,7 @@ export interface Reading {
 }
 
 /** Checks one list against what is known of each pool. */
-export function judge(reading: Reading, group: Group, findings: Findings): void {
+export function judge(reading: Reading, truth: Truth, findings: Findings): void {
   const { replica, list } = reading;
   findings.count(list.complete ? "lists that are complete" : "lists that are not complete");
   const { sentAtMs, answeredAtMs, process } = reading;
@@ -34,7 +34,7 @@ export function judge(reading: Reading, group: Group, findings: Findings): void 
       return `${replica.name} is complete ${answeredAtMs - wokeAtMs} ms after a pause`;
     });
   }
-  const known = new Map(group.pools.map((pool) => [pool.name, pool]));
+  const known = new Map(truth.pools.map((pool) => [pool.name, pool]));
   const tell = (what: string, pool: string) =>
     `${replica.name} ${what} ${pool}; complete: ${list.complete}, sent ${time(reading.sentAtMs)}, ` +
     `answered ${time(reading.answeredAtMs)}, process since ${time(replica.startedAtMs)}`;
@@ -44,19 +44,19 @@ export function judge(reading: Reading, group: Group, findings: Findings): void 
       return tell("lists what nobody has registered:", brief(listed));
     });
     if (pool !== undefined) {
-      const dead = deadFor(pool, reading, group);
+      const dead = deadFor(pool, reading, truth);
       findings.check(dead === undefined, () => tell("lists", `${pool.name}, ${dead}`));
     }
   }
-  for (const pool of group.pools) {
+  for (const pool of truth.pools) {
     if (find(list.pools, pool.registration.key) !== undefined) continue;
-    const owed = owedFor(pool, reading, group);
+    const owed = owedFor(pool, reading, truth);
     findings.check(owed === undefined, () => tell("does not list", `${pool.name}, ${owed}`));
   }
 }
 
 /** Why a pool that is listed should not be; undefined where it may. */
-function deadFor(pool: Pool, reading: Reading, { hasTable, cluster }: Group): string | undefined {
+function deadFor(pool: Pool, reading: Reading, { hasTable, cluster }: Truth): string | undefined {
   const { replica, sentAtMs, list } = reading;
   const lastMs = pool.lastRenewalMs();
   const allowanceMs = hasTable ? (SECS.skew + SECS.grace) * 1000 + STALE_MS : UNNOTICED_MS;
@@ -71,7 +71,7 @@ function deadFor(pool: Pool, reading: Reading, { hasTable, cluster }: Group): st
 }
 
 /** Why a pool that is not listed should be; undefined where it need not. */
-function owedFor(pool: Pool, reading: Reading, { hasTable, cluster }: Group): string | undefined {
+function owedFor(pool: Pool, reading: Reading, { hasTable, cluster }: Truth): string | undefined {
   const { replica, process, sentAtMs, answeredAtMs, list } = reading;
   if (cluster !== undefined) {
     const { relays, sinceMs } = cluster.importedOf(pool);
@@ -93,7 +93,7 @@ function owedFor(pool: Pool, reading: Reading, { hasTable, cluster }: Group): st
 }
 
 /** The lists as they are to be once all is well: undefined where this one is, else what is not. */
-export function differsFromTruth(list: PoolList, { pools, cluster }: Group): string | undefined {
+export function differsFromTruth(list: PoolList, { pools, cluster }: Truth): string | undefined {
   if (!list.complete) return "it is not complete";
   const owed = pools.filter(
     (pool) => cluster === undefined || cluster.importedOf(pool).relays.length > 0,

@@ -4,14 +4,14 @@ import { makeRegistration } from "../support/pools.ts";
 import { brief, type ListedPool } from "../support/relay.ts";
 import type { Findings } from "./findings.ts";
 import type { Random } from "./random.ts";
-import type { Replica } from "./replica.ts";
+import type { ReplicaFacts } from "./replica.ts";
 import { LATE_MS, SECS } from "./times.ts";
 
 /** A `POST /pools` that was answered with 200. */
-interface Acknowledgement {
+export interface Acknowledgement {
   readonly sentAtMs: number;
   readonly answeredAtMs: number;
-  readonly replica: Replica;
+  readonly replica: ReplicaFacts;
   /** Which of the replica's processes it was, where that is sure. */
   readonly process: number | undefined;
 }
@@ -19,7 +19,7 @@ interface Acknowledgement {
 /** A `POST /pools` without an answer, which may be carried out all the same. */
 interface Unanswered {
   readonly atMs: number;
-  readonly replica: Replica;
+  readonly replica: ReplicaFacts;
 }
 
 /** Answers that are old are of no more use. */
@@ -58,7 +58,7 @@ export class Pool {
   }
 
   /** Sends a heartbeat to the first replica that takes it, as a relay behind a load balancer does. */
-  async beat(replicas: readonly Replica[], random: Random, findings: Findings): Promise<void> {
+  async beat(replicas: readonly ReplicaFacts[], random: Random, findings: Findings): Promise<void> {
     const { registration } = this;
     const body = JSON.stringify({
       ...registration,
@@ -69,7 +69,7 @@ export class Pool {
     }
   }
 
-  async #post(replica: Replica, body: string, findings: Findings): Promise<boolean> {
+  async #post(replica: ReplicaFacts, body: string, findings: Findings): Promise<boolean> {
     const { process } = replica;
     const sentAtMs = Date.now();
     let status: number;
@@ -85,7 +85,7 @@ export class Pool {
       text = await response.text();
     } catch {
       findings.count("heartbeats without an answer");
-      this.#unanswered.push({ atMs: Date.now(), replica });
+      this.noteUnanswered(replica);
       return false;
     }
     const answeredAtMs = Date.now();
@@ -98,15 +98,28 @@ export class Pool {
     if (status !== 200) return false;
     const granted = `{"heartbeat_interval_s":${SECS.heartbeat},"lease_duration_s":${SECS.lease}}`;
     findings.check(text === granted, () => `${replica.name} granted ${brief(text)}`);
-    this.#acknowledgements = this.#acknowledgements.filter(
-      (each) => each.answeredAtMs > answeredAtMs - KEPT_MS,
-    );
-    this.#acknowledgements.push({ sentAtMs, answeredAtMs, replica, process });
+    this.noteAcknowledged({ sentAtMs, answeredAtMs, replica, process });
     return true;
   }
 
+  noteAcknowledged(acknowledgement: Acknowledgement): void {
+    const { answeredAtMs } = acknowledgement;
+    this.#lastAnswerMs = Math.max(this.#lastAnswerMs, answeredAtMs);
+    this.#acknowledgements = this.#acknowledgements.filter(
+      (each) => each.answeredAtMs > answeredAtMs - KEPT_MS,
+    );
+    this.#acknowledgements.push(acknowledgement);
+  }
+
+  noteUnanswered(replica: ReplicaFacts): void {
+    this.#unanswered.push({ atMs: Date.now(), replica });
+  }
+
   /** When the last heartbeat was sent that was acknowledged at `atMs` already; 0 for never. */
-  acknowledgedSince(atMs: number, by?: { readonly replica: Replica; readonly process: number }) {
+  acknowledgedSince(
+    atMs: number,
+    by?: { readonly replica: ReplicaFacts; readonly process: number },
+  ) {
     let sentAtMs = 0;
     for (const each of this.#acknowledgements) {
       const isBy = by === undefined || (each.replica === by.replica && each.process === by.process);

@@ -17,14 +17,33 @@ export interface ReplicaParts {
   readonly isSteady: boolean;
 }
 
+/** What is known of a replica. Times are those of the wall clock. */
+export interface ReplicaFacts {
+  readonly name: string;
+  readonly url: string;
+  /** Which process answers now; undefined where none is sure to. */
+  readonly process: number | undefined;
+  /** Before its present process was there. */
+  readonly startedAtMs: number;
+  readonly isStopped: boolean;
+  /** When its process went on after it was last stopped; 0 for never. */
+  readonly resumedAtMs: number;
+  /** When it last went on after a pause that it must have noticed; 0 for never. */
+  readonly wokeAtMs: number;
+  /** For how long it was stopped since some moment. */
+  pausedMs(sinceMs: number): number;
+  /** For how long it found itself that it could not run, since some moment. */
+  noticedPausesMs(sinceMs: number): number;
+}
+
 interface Pause {
   readonly fromMs: number;
   /** Undefined while it goes on. */
   toMs: number | undefined;
 }
 
-/** A replica at an address that stays, and what is done to its process. Times are wall-clock time. */
-export class Replica {
+/** A replica at an address that stays, and what is done to its process. */
+export class Replica implements ReplicaFacts {
   readonly parts: ReplicaParts;
   readonly url: string;
   readonly #port: number;
@@ -35,7 +54,6 @@ export class Replica {
   readonly #noticed: { readonly atMs: number; readonly ms: number }[] = [];
   /** Counts the processes that it has had. */
   #instance = 0;
-  /** Before its present process was there. */
   startedAtMs = 0;
   /** Whether its process is about to end, or has. */
   isEnding = true;
@@ -63,12 +81,10 @@ export class Replica {
     return this.#pauses.at(-1)?.toMs === undefined && this.#pauses.length > 0;
   }
 
-  /** When its process went on after it was last stopped; 0 for never. */
   get resumedAtMs(): number {
     return this.#pauses.at(-1)?.toMs ?? 0;
   }
 
-  /** For how long it was stopped since some moment. */
   pausedMs(sinceMs: number): number {
     let sum = 0;
     for (const { fromMs, toMs = Date.now() } of this.#pauses) {
@@ -77,19 +93,16 @@ export class Replica {
     return sum;
   }
 
-  /** For how long it found itself that it could not run, since some moment. */
   noticedPausesMs(sinceMs: number): number {
     let sum = 0;
     for (const { atMs, ms } of this.#noticed) if (atMs > sinceMs) sum += ms;
     return sum;
   }
 
-  /** Which process answers now; undefined where none is sure to. */
   get process(): number | undefined {
     return this.isEnding ? undefined : this.#instance;
   }
 
-  /** When it last went on after a pause that it must have noticed; 0 for never. */
   get wokeAtMs(): number {
     return this.#pauses.findLast(({ fromMs, toMs = fromMs }) => toMs - fromMs > 1300)?.toMs ?? 0;
   }

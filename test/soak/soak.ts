@@ -31,7 +31,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
   if (!isInstalled(dynoxide)) return 1;
   console.log(`seed ${options.seed}, ${options.minutes} minutes`);
-  const findings = new Findings();
+  const findings = new Findings((line) => console.error(line));
   try {
     await using scene = await Scene.start(options.seed, findings);
     const memory = await scene.run(options.minutes * 60_000);
