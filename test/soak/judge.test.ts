@@ -3,6 +3,7 @@ import type { ListedPool } from "../support/relay.ts";
 import { Findings } from "./findings.ts";
 import { differsFromTruth, judge, type Reading } from "./judge.ts";
 import { Pool } from "./pools.ts";
+import { Random } from "./random.ts";
 import type { ReplicaFacts } from "./replica.ts";
 import { LEASE_MS, SLICES_STALE_MS } from "./times.ts";
 
@@ -84,6 +85,18 @@ describe("a list is found wrong that", () => {
     const paused = { ...replica, pausedMs: () => 30_000 };
     expect(found(pool, [shown(pool)], { replica: paused })).toEqual([]);
     pool.noteUnanswered({ ...another, isStopped: true });
+    expect(found(pool, [shown(pool)])).toEqual([]);
+  });
+
+  test("has a pool only because a heartbeat that is under way may have been carried out", async () => {
+    const pool = poolAcknowledged(40_000);
+    const { promise: answer, resolve } = Promise.withResolvers<Response>();
+    using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => answer });
+    const silent = { ...another, url: server.url.origin };
+    const beat = pool.beat([silent], new Random(1, "beat"), new Findings(() => {}));
+    expect(found(pool, [shown(pool)])).toEqual([]);
+    resolve(new Response("not now", { status: 503 }));
+    await beat;
     expect(found(pool, [shown(pool)])).toEqual([]);
   });
 

@@ -36,6 +36,8 @@ export class Pool {
   #acknowledgements: Acknowledgement[] = [];
   #unanswered: Unanswered[] = [];
   #lastAnswerMs = 0;
+  /** Heartbeats that have been sent and not answered yet. */
+  #underWay = 0;
 
   constructor(name: string) {
     this.registration = makeRegistration({
@@ -64,9 +66,11 @@ export class Pool {
       ...registration,
       capabilities: random.shuffled(registration.capabilities),
     });
+    this.#underWay += 1;
     for (const replica of replicas.slice(0, 2)) {
-      if (await this.#post(replica, body, findings)) return;
+      if (await this.#post(replica, body, findings)) break;
     }
+    this.#underWay -= 1;
   }
 
   async #post(replica: ReplicaFacts, body: string, findings: Findings): Promise<boolean> {
@@ -131,6 +135,8 @@ export class Pool {
   /** The last moment at which a heartbeat may have been carried out. */
   lastRenewalMs(): number {
     const nowMs = Date.now();
+    // It may have been carried out, though not answered.
+    if (this.#underWay > 0) return nowMs;
     let lastMs = this.#lastAnswerMs;
     for (const { atMs, replica } of this.#unanswered) {
       // What was sent to a process that is stopped is carried out when it goes on.

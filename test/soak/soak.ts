@@ -11,6 +11,8 @@ import { Findings } from "./findings.ts";
 import { soakOptions, USAGE } from "./options.ts";
 import { Scene } from "./scene.ts";
 
+// What was started ends with this process, however that ends.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(1));
 process.exit(await main(process.argv.slice(2)));
 
 async function main(args: readonly string[]): Promise<number> {

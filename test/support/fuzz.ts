@@ -43,7 +43,8 @@ function wholeNumber(name: string): number | undefined {
   return Number(text);
 }
 
-const place = fc.nat();
+/** Anywhere: documents are no worse at their ends, where fast-check would look more often. */
+const place = fc.noBias(fc.nat());
 const length = fc.oneof(
   { weight: 3, arbitrary: fc.integer({ min: 1, max: 8 }) },
   fc.integer({ min: 1, max: 2000 }),
