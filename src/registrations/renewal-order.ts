@@ -6,6 +6,10 @@ const NONE = -1;
  *
  * A doubly linked list, so that each step is O(1). Its links are numbers in arrays, not objects:
  * a renewal touches little memory, and gives the garbage collector nothing to look at.
+ *
+ * Renewals are put in by their time, not behind each other, for the run clock goes back when it finds
+ * a pause: to the last beat before it, after which others may have been renewed. They are the few of
+ * the last second.
  */
 export class RenewalOrder {
   #renewedAtMs = new Float64Array(16);
@@ -29,16 +33,16 @@ export class RenewalOrder {
   add(nowMs: number): number {
     const place = this.#free.pop() ?? this.#size++;
     if (place === this.#older.length) this.#grow();
-    this.#append(place, nowMs);
+    this.#insert(place, nowMs);
     return place;
   }
 
   renew(place: number, nowMs: number): void {
-    if (place !== this.#newest) {
-      this.#unlink(place);
-      this.#append(place, nowMs);
-    } else {
+    if (place === this.#newest && nowMs >= this.renewedAtMs(place)) {
       this.#renewedAtMs[place] = nowMs;
+    } else {
+      this.#unlink(place);
+      this.#insert(place, nowMs);
     }
   }
 
@@ -47,13 +51,20 @@ export class RenewalOrder {
     this.#free.push(place);
   }
 
-  #append(place: number, nowMs: number): void {
+  #insert(place: number, nowMs: number): void {
+    let older = this.#newest;
+    let newer = NONE;
+    while (older !== NONE && this.renewedAtMs(older) > nowMs) {
+      newer = older;
+      older = this.#older[older] ?? NONE;
+    }
     this.#renewedAtMs[place] = nowMs;
-    this.#older[place] = this.#newest;
-    this.#newer[place] = NONE;
-    if (this.#newest === NONE) this.#oldest = place;
-    else this.#newer[this.#newest] = place;
-    this.#newest = place;
+    this.#older[place] = older;
+    this.#newer[place] = newer;
+    if (older === NONE) this.#oldest = place;
+    else this.#newer[older] = place;
+    if (newer === NONE) this.#newest = place;
+    else this.#older[newer] = place;
   }
 
   #unlink(place: number): void {

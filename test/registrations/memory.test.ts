@@ -72,6 +72,26 @@ test("a pause makes every lease longer, to the millisecond", () => {
   expect(live).toBe(0);
 });
 
+test("a pause gives no pool that is renewed after it the lease of one that was renewed just before", () => {
+  const live = new Set<string>();
+  const { store, advance, pause, wake } = open({
+    put: ({ key }) => live.add(key.dgd_name),
+    remove: (key) => live.delete(key.dgd_name),
+  });
+  const [early, late] = ["early", "late"].map((name) => makeRegistration({ key: makeKey(name) }));
+  // The last beat before the pause is at 5 s, and what goes on after that counts as no time.
+  advance(5100);
+  send(store, late ?? makeRegistration());
+  pause(2000);
+  send(store, early ?? makeRegistration());
+  wake();
+  advance(LEASE_SECS * 1000);
+  expect([...live].sort()).toEqual(["early", "late"]);
+  pause(1);
+  store.expire();
+  expect([...live]).toEqual(["late"]);
+});
+
 test("it lists what a simple model lists, whatever happens in whatever order", () => {
   const action = fc.oneof(
     fc.record({ kind: fc.constant("register" as const), key: fc.nat(4) }),

@@ -5,25 +5,32 @@ import { RenewalOrder } from "../../src/registrations/renewal-order.ts";
 const step = fc.record({
   kind: fc.constantFrom("add", "renew", "remove"),
   who: fc.nat({ max: 99 }),
+  /** By how much the clock shows less than it did; mostly it goes on. */
+  back: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.nat({ max: 9 })),
 });
 
-test("whoever was renewed longest ago comes first, whatever comes and goes", () => {
+test("whoever was renewed longest ago comes first, whatever comes and goes, and though the clock goes back", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
       const order = new RenewalOrder();
       /** Places in the order of renewal, with the time of each. */
       let model: { place: number; ms: number }[] = [];
-      for (const [ms, { kind, who }] of steps.entries()) {
+      const put = (place: number, ms: number) => {
+        const at = model.findLastIndex((entry) => entry.ms <= ms) + 1;
+        model.splice(at, 0, { place, ms });
+      };
+      for (const [index, { kind, who, back }] of steps.entries()) {
+        const ms = index - back;
         const chosen = model[who % Math.max(1, model.length)];
         if (kind === "add") {
           const place = order.add(ms);
           expect(model.map((entry) => entry.place)).not.toContain(place);
-          model.push({ place, ms });
+          put(place, ms);
         } else if (chosen !== undefined) {
           model = model.filter((entry) => entry !== chosen);
           if (kind === "renew") {
             order.renew(chosen.place, ms);
-            model.push({ place: chosen.place, ms });
+            put(chosen.place, ms);
           } else {
             order.remove(chosen.place);
           }
