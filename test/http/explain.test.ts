@@ -267,7 +267,7 @@ describe("with the memory store", () => {
     const { register, explain, clock } = overMemory();
     for (let n = 0; n < 1200; n += 1) {
       await register({ key: makeKey(`pool-${n}`) });
-      clock.pause(1);
+      clock.advance(1);
     }
     clock.advance(20_000);
     const explaining = explain();
