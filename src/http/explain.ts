@@ -167,6 +167,10 @@ export class Explanation {
     this.bytes = bytes;
   }
 
+  get size(): number {
+    return this.bytes.length;
+  }
+
   /** The body in `coding`, made by another thread when it is first asked for. */
   in(coding: Coding): Promise<Uint8Array<ArrayBuffer>> {
     let coded = this.#coded.get(coding);

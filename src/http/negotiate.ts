@@ -5,8 +5,8 @@ import { limits } from "../runtime/limits.ts";
 const CODINGS = ["zstd", "gzip", "identity"] as const satisfies readonly Coding[];
 
 /** The coding in which to send a body to this client (RFC 9110, section 12.5.3). */
-export function chooseCoding(request: Request, { bytes }: Pick<Representation, "bytes">): Coding {
-  if (bytes.length <= limits.uncompressedBytes) return "identity";
+export function chooseCoding(request: Request, { size }: Pick<Representation, "size">): Coding {
+  if (size <= limits.uncompressedBytes) return "identity";
   const accepted = request.headers.get("accept-encoding");
   if (accepted === null) return "identity";
   let coding = knownChoices.get(accepted);

@@ -48,6 +48,62 @@ test("the same content gives the same bytes and ETag, whatever the way to it", (
   expect(other.representation(true).bytes).toEqual(one.representation(true).bytes);
 });
 
+test("a long list has the bytes and the ETag of its pools, however they came and went", () => {
+  const names = Array.from({ length: 600 }, (_, index) => `pool-${index}`);
+  const steps = fc.array(
+    fc.tuple(
+      fc.shuffledSubarray(names, { minLength: 100 }),
+      fc.constantFrom("put", "change", "remove"),
+    ),
+    { minLength: 1, maxLength: 8 },
+  );
+  fc.assert(
+    fc.property(steps, (steps) => {
+      const listing = new Listing((json) => `[${json}]`);
+      const expected = new Map<string, string>();
+      for (const [[...names], what] of steps) {
+        for (const name of names) {
+          if (what === "remove") {
+            listing.remove(makeKey(name));
+            expected.delete(name);
+          } else {
+            const json = `"${what} ${name}"`;
+            listing.put(makeKey(name), json);
+            expected.set(name, json);
+          }
+        }
+        expect(listing.size).toBe(expected.size);
+        const sorted = [...expected].sort(([a], [b]) => (a < b ? -1 : 1));
+        const pools = sorted.map(([, json]) => `[${json}]`).join(",");
+        expect(body(listing)).toBe(`{"pools":[${pools}],"complete":true}`);
+        const other = new Listing((json) => `[${json}]`);
+        for (const [name, json] of sorted) other.put(makeKey(name), json);
+        expect(other.representation(true).hash).toBe(listing.representation(true).hash);
+      }
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test("what was made of the list stays as it was, whatever becomes of the list", async () => {
+  const listing = new Listing();
+  const long = JSON.stringify("x".repeat(2000));
+  listing.put(makeKey("a"), long);
+  const before = listing.representation(true);
+  listing.put(makeKey("a"), '"other"');
+  listing.representation(true).in("zstd");
+  const text = `{"pools":[${long}],"complete":true}`;
+  expect(new TextDecoder().decode(before.bytes)).toBe(text);
+  for (const coding of ["identity", "gzip", "zstd"] as const) {
+    const body = await before.in(coding).bytes();
+    if (coding === "identity") expect(new TextDecoder().decode(body)).toBe(text);
+    else
+      expect((coding === "gzip" ? Bun.gunzipSync : Bun.zstdDecompressSync)(body)).toEqual(
+        Buffer.from(text),
+      );
+  }
+});
+
 test("nothing is made anew while the content stays", () => {
   const listing = new Listing();
   listing.put(makeKey("a"), '"a"');
