@@ -49,3 +49,10 @@ async function compileBare(): Promise<string> {
   if (!built.success) throw new BenchError(`the peer can't be built: ${built.logs.join("; ")}`);
   return outfile;
 }
+
+/** Keeps bodies in a file, one a line, for the load generator to send. */
+export async function saveBodies(bodies: readonly string[]): Promise<string> {
+  const path = `${WORK}/registrations-${bodies.length}.jsonl`;
+  await Bun.write(path, `${bodies.join("\n")}\n`);
+  return path;
+}

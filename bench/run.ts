@@ -4,6 +4,7 @@
  * Exits with 1 where a goal is missed or the figures can't be had.
  */
 import { availableParallelism, loadavg } from "node:os";
+import { changingFigures } from "./changing.ts";
 import { BenchError } from "./errors.ts";
 import { type Figure, table } from "./figure.ts";
 import { findWrk } from "./load.ts";
@@ -23,6 +24,7 @@ const groups: Readonly<Record<string, Group>> = {
   "not-modified": notModifiedFigure,
   post: postFigure,
   scale: scaleFigure,
+  changing: changingFigures,
   help: helpFigure,
   start: startFigure,
   "idle-memory": idleMemoryFigure,

@@ -1,7 +1,7 @@
 import { BenchError } from "./errors.ts";
 import { atLeast, type Figure, figure, type Goal } from "./figure.ts";
 import { type Load, load, type Rates } from "./load.ts";
-import { type Programs, WORK } from "./programs.ts";
+import { type Programs, saveBodies, WORK } from "./programs.ts";
 import { fetchList, register } from "./registrations.ts";
 import { alternate, median, type Rounds } from "./rounds.ts";
 import { type Server, startBare, startService } from "./server.ts";
@@ -88,13 +88,6 @@ async function compare(
     ...figure(name, "/core s", samples("perCoreSecond"), goal),
     perSecond: { service: median(perSecond.service), peer: median(perSecond.peer) },
   };
-}
-
-/** Keeps bodies in a file, one a line, for the load generator to send. */
-async function saveBodies(bodies: readonly string[]): Promise<string> {
-  const path = `${WORK}/registrations-${bodies.length}.jsonl`;
-  await Bun.write(path, `${bodies.join("\n")}\n`);
-  return path;
 }
 
 /** Keeps the bytes of `GET /pools` in a file, for the peer to answer. */
