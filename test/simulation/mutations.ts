@@ -94,10 +94,10 @@ export const MUTATIONS: readonly Mutation[] = [
     bug: "a read that breaks off half-way counts",
     file: DYNAMO,
     before:
-      "      for (const item of page) this.#examine(decode(item), snapshot);\n    }\n" +
+      "      for (const item of page) this.#examine(item, snapshot, { nowMs, futureMs });\n    }\n" +
       "    return snapshot;\n",
     after:
-      "      for (const item of page) this.#examine(decode(item), snapshot);\n" +
+      "      for (const item of page) this.#examine(item, snapshot, { nowMs, futureMs });\n" +
       "      if (snapshot.pools.length > 0) break;\n    }\n    return snapshot;\n",
   },
   {

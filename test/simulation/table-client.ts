@@ -1,4 +1,5 @@
-import type { Item } from "../../src/registrations/dynamodb/item.ts";
+import type { Decoded, Item } from "../../src/registrations/dynamodb/item.ts";
+import { ItemReader } from "../../src/registrations/dynamodb/item-reader.ts";
 import {
   type RegistrationTable,
   TableError,
@@ -51,6 +52,9 @@ const NEVER_MS = Number.POSITIVE_INFINITY;
 /** One replica's connection to the table of its region, with all that may befall it. */
 export class TableClient implements RegistrationTable {
   readonly #options: TableClientOptions;
+  /** Its answers are read as those of the real table are. */
+  readonly #reader = new ItemReader();
+
   constructor(options: TableClientOptions) {
     this.#options = options;
   }
@@ -59,7 +63,8 @@ export class TableClient implements RegistrationTable {
     return await this.#ask(signal, () => []);
   }
 
-  async *pages(signal: AbortSignal): AsyncGenerator<readonly Item[]> {
+  async *pages(signal: AbortSignal): AsyncGenerator<readonly Decoded[]> {
+    this.#reader.begin();
     const { plan, table, replica, listener, random } = this.#options;
     const read = listener.readBegan(signal);
     const { pageSize } = plan.settings;
@@ -74,11 +79,12 @@ export class TableClient implements RegistrationTable {
           return table.page(replica.region, afterId, pageSize);
         });
         read.pageCame(items);
-        yield items;
+        yield this.#reader.page(JSON.stringify({ Items: items })).items;
         afterId = items.at(-1)?.sk?.S;
         // A full page is followed by another, which may be empty, as with DynamoDB.
         if (items.length < pageSize) break;
       }
+      this.#reader.end();
       read.ended();
     } finally {
       read.over();

@@ -1,4 +1,4 @@
-import { encode, type Item } from "../../src/registrations/dynamodb/item.ts";
+import { type Decoded, decode, encode, type Item } from "../../src/registrations/dynamodb/item.ts";
 import {
   type RegistrationTable,
   TableError,
@@ -31,7 +31,7 @@ export class FakeTable implements RegistrationTable {
     return this.onCheck();
   }
 
-  async *pages(signal: AbortSignal): AsyncGenerator<readonly Item[]> {
+  async *pages(signal: AbortSignal): AsyncGenerator<readonly Decoded[]> {
     this.reads += 1;
     this.readsUnderWay += 1;
     this.mostReadsUnderWay = Math.max(this.mostReadsUnderWay, this.readsUnderWay);
@@ -39,7 +39,7 @@ export class FakeTable implements RegistrationTable {
       for (let start = 0, page = 1; page === 1 || start < this.items.size; page += 1) {
         await this.beforePage(page, signal);
         if (signal.aborted) throw new TableError("timeout", "aborted");
-        yield [...this.items.values()].slice(start, start + this.pageSize);
+        yield [...this.items.values()].slice(start, start + this.pageSize).map(decode);
         start += this.pageSize;
       }
     } finally {

@@ -9,7 +9,8 @@ import {
 import { FetchHttpHandler } from "@smithy/fetch-http-handler";
 import { directFetch } from "../../runtime/direct-fetch.ts";
 import { messageOf, ServiceError } from "../../runtime/errors.ts";
-import { encode, type Item, PARTITION } from "./item.ts";
+import { type Decoded, encode, type Item, itemOf, PARTITION } from "./item.ts";
+import { ItemReader } from "./item-reader.ts";
 import { type RegistrationTable, TableError, type Write } from "./table.ts";
 
 export interface AwsTableOptions {
@@ -66,6 +67,7 @@ class AwsTable implements RegistrationTable {
   readonly #client: DynamoDBClient;
   readonly #name: string;
   readonly #region: string;
+  readonly #reader = new ItemReader();
 
   constructor(client: DynamoDBClient, name: string, region: string) {
     this.#client = client;
@@ -127,7 +129,8 @@ class AwsTable implements RegistrationTable {
     }
   }
 
-  async *pages(signal: AbortSignal): AsyncGenerator<readonly Item[]> {
+  async *pages(signal: AbortSignal): AsyncGenerator<readonly Decoded[]> {
+    this.#reader.begin();
     let start: Item | undefined;
     do {
       const command = new QueryCommand({
@@ -139,13 +142,15 @@ class AwsTable implements RegistrationTable {
         Limit: PAGE_ITEMS,
         ExclusiveStartKey: start,
       });
-      const page = rawPage(command);
-      await this.#attempt("dynamodb:Query", () =>
-        this.#client.send(command, { abortSignal: signal }),
-      );
+      const answer = takeAnswer(command);
+      const page = await this.#attempt("dynamodb:Query", async () => {
+        await this.#client.send(command, { abortSignal: signal });
+        return this.#reader.page(answer.text);
+      });
       yield page.items;
       start = page.next;
     } while (start !== undefined);
+    this.#reader.end();
   }
 
   async write({ id, text, renewal, present }: Write, signal: AbortSignal): Promise<Item> {
@@ -250,43 +255,25 @@ class AwsTable implements RegistrationTable {
   }
 }
 
-/** What a Query found, once it was sent. */
-interface RawPage {
-  items: readonly Item[];
-  next: Item | undefined;
-}
-
 /**
- * Takes the items of a Query from the answer as they were sent, which is the form that they have
- * here. The SDK would copy each attribute of each item, for more than the parsing itself costs.
+ * Takes the answer to a Query as it was sent, once it was. The SDK would copy each attribute of each
+ * item, for more than the parsing itself costs.
  */
-function rawPage(command: QueryCommand): RawPage {
-  const page: RawPage = { items: [], next: undefined };
+function takeAnswer(command: QueryCommand): { readonly text: string } {
+  const answer = { text: "{}" };
   command.middlewareStack.add(
     (next) => async (args) => {
       const result = await next(args);
       const { response } = result;
       if (isOk(response)) {
-        const { Items = [], LastEvaluatedKey } = itemOf(await new Response(response.body).json());
-        if (!Array.isArray(Items)) throw new TypeError("the Items are no list");
-        page.items = Items.map(itemOf);
-        page.next = LastEvaluatedKey === undefined ? undefined : itemOf(LastEvaluatedKey);
+        answer.text = await new Response(response.body).text();
         Object.assign(response, { body: NO_OUTPUT });
       }
       return result;
     },
     { step: "deserialize", priority: "low" },
   );
-  return page;
-}
-
-/** What has to be an object, of attributes or of members of an answer. */
-function itemOf(value: unknown): Item {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new TypeError("it is no object");
-  }
-  // What its members hold is for whoever decodes them to check.
-  return value as Item;
+  return answer;
 }
 
 /** What is left for the SDK to read. */

@@ -52,12 +52,21 @@ export function decode(item: Item): Decoded {
   };
 }
 
+/** What has to be an object, of attributes or of members of an answer. */
+export function itemOf(value: unknown): Item {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new TypeError("it is no object");
+  }
+  // What its members hold is for whoever decodes them to check.
+  return value as Item;
+}
+
 function textOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** DynamoDB may write a number in any form, such as 1.7E12. */
-function finite(value: unknown): number | undefined {
+/** The number that an attribute says. DynamoDB may write it in any form, such as 1.7E12. */
+export function finite(value: unknown): number | undefined {
   const text = textOf(value);
   const number = text ? Number(text) : Number.NaN;
   return Number.isFinite(number) ? number : undefined;

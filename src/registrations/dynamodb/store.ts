@@ -77,6 +77,8 @@ interface Found extends Record {
 
 /** What a read finds in the whole table. */
 interface Snapshot {
+  /** The pools whose items say nothing new. */
+  readonly unchanged: Mutable<Pool>[];
   readonly pools: Found[];
   /** Items that can't be decoded, and until when each may stand for a live pool. */
   readonly undecodable: Map<string, number>;
@@ -506,7 +508,9 @@ export class DynamoStore implements RegistrationStore {
   }
 
   async #collect(signal: AbortSignal): Promise<Snapshot> {
+    const { clock, skewSecs } = this.#options;
     const snapshot: Snapshot = {
+      unchanged: [],
       pools: [],
       undecodable: new Map(),
       future: [],
@@ -516,18 +520,25 @@ export class DynamoStore implements RegistrationStore {
     for await (const page of this.#options.table.pages(signal)) {
       snapshot.pages += 1;
       snapshot.items += page.length;
-      for (const item of page) this.#examine(decode(item), snapshot);
+      const nowMs = this.#nowMs();
+      const futureMs = clock.wallMs() + skewSecs * 1000;
+      for (const item of page) this.#examine(item, snapshot, { nowMs, futureMs });
     }
     return snapshot;
   }
 
-  #examine(item: Decoded, snapshot: Snapshot): void {
+  /** Notes what an item says, as of `nowMs`; renewals later than `futureMs` are odd. */
+  #examine(
+    item: Decoded,
+    snapshot: Snapshot,
+    { nowMs, futureMs }: { readonly nowMs: number; readonly futureMs: number },
+  ): void {
     const { id, text, renewedAtMs, leaseSecs, writtenIn } = item;
     // A key attribute is always there.
     if (id === undefined) return;
     const endsAtMs = this.#endsAtMs(item);
     // Whatever it says, it says it of a pool that is no more.
-    if (endsAtMs < this.#nowMs()) return;
+    if (endsAtMs < nowMs) return;
     if (
       text === undefined ||
       renewedAtMs === undefined ||
@@ -539,6 +550,11 @@ export class DynamoStore implements RegistrationStore {
     }
     const known = this.#pools.get(id);
     const isUnchanged = known?.text === text;
+    if (isUnchanged && isRenewal(known.renewal, item)) {
+      snapshot.unchanged.push(known);
+      if (renewedAtMs > futureMs) snapshot.future.push(id);
+      return;
+    }
     const parsed = isUnchanged ? undefined : parseText(id, text);
     const key = isUnchanged ? known.key : parsed?.key;
     if (key === undefined) {
@@ -554,12 +570,11 @@ export class DynamoStore implements RegistrationStore {
       parsed,
       renewal: { renewedAtMs, leaseSecs, writtenIn },
     });
-    if (renewedAtMs > this.#options.clock.wallMs() + this.#options.skewSecs * 1000) {
-      snapshot.future.push(id);
-    }
+    if (renewedAtMs > futureMs) snapshot.future.push(id);
   }
 
   #merge(snapshot: Snapshot, beganAt: number): void {
+    for (const pool of snapshot.unchanged) pool.foundAt = beganAt;
     for (const found of snapshot.pools) {
       // We may have written it while the read was under way.
       const known = found.known ?? this.#pools.get(found.id);
@@ -676,6 +691,13 @@ function wholeSecs(ms: number): number {
 
 function because(error: string | undefined): string {
   return error === undefined ? "" : `: ${error}`;
+}
+
+/** Whether an item tells of just this renewal. */
+function isRenewal({ renewedAtMs, leaseSecs, writtenIn }: Renewal, item: Decoded): boolean {
+  return (
+    item.renewedAtMs === renewedAtMs && item.leaseSecs === leaseSecs && item.writtenIn === writtenIn
+  );
 }
 
 /** The registration of a pool. */

@@ -1,4 +1,4 @@
-import type { Item, Renewal } from "./item.ts";
+import type { Decoded, Item, Renewal } from "./item.ts";
 
 /**
  * What went wrong with the table, in the kinds that matter to whoever reads the answer:
@@ -42,8 +42,11 @@ export interface RegistrationTable {
    */
   check(signal: AbortSignal): Promise<string[]>;
 
-  /** Every item, page by page, each page as of no earlier than the call. */
-  pages(signal: AbortSignal): AsyncIterable<readonly Item[]>;
+  /**
+   * Every item, page by page, each page as of no earlier than the call. Not to be called while it is
+   * under way.
+   */
+  pages(signal: AbortSignal): AsyncIterable<readonly Decoded[]>;
 
   /**
    * Writes an item, whatever was there. A registration that is `kept` leaves the text of an item that

@@ -1,6 +1,6 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import { poolName, type Registration, sortKey } from "../../../src/pools/pool.ts";
-import { encode, type Item } from "../../../src/registrations/dynamodb/item.ts";
+import { decode, encode, type Item } from "../../../src/registrations/dynamodb/item.ts";
 import { DynamoStore, type DynamoStoreOptions } from "../../../src/registrations/dynamodb/store.ts";
 import { TableError } from "../../../src/registrations/dynamodb/table.ts";
 import type { LivePools } from "../../../src/registrations/store.ts";
@@ -234,7 +234,7 @@ describe("a read", () => {
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     // The page is read before the writes, and comes after them.
     table.beforePage = () => {};
-    const items = [...table.items.values()];
+    const items = [...table.items.values()].map(decode);
     table.pages = async function* () {
       await held;
       yield items;
@@ -347,7 +347,7 @@ describe("a read", () => {
     table.pages = async function* () {
       Reflect.deleteProperty(table, "pages");
       await held;
-      yield [{ sk: { S: "aws-west/dynamo/a" }, ...late }];
+      yield [decode({ sk: { S: "aws-west/dynamo/a" }, ...late })];
     };
     await advance(14_000);
     expect(table.reads).toBeGreaterThan(1);
