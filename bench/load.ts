@@ -2,7 +2,7 @@ import { BenchError } from "./errors.ts";
 import { LOAD_CORE, pinned } from "./pin.ts";
 import type { Server } from "./server.ts";
 
-const CONNECTIONS = 32;
+export const CONNECTIONS = 32;
 
 /** The requests that one side of a comparison gets. */
 export interface Load {

@@ -6,6 +6,7 @@
 import { availableParallelism, loadavg } from "node:os";
 import { changingFigures } from "./changing.ts";
 import { BenchError } from "./errors.ts";
+import { etcdFigures } from "./etcd.ts";
 import { type Figure, table } from "./figure.ts";
 import { findWrk } from "./load.ts";
 import { idleMemoryFigure, poolMemoryFigure, sizeFigure } from "./memory.ts";
@@ -24,6 +25,7 @@ const groups: Readonly<Record<string, Group>> = {
   "not-modified": notModifiedFigure,
   post: postFigure,
   scale: scaleFigure,
+  etcd: etcdFigures,
   changing: changingFigures,
   help: helpFigure,
   start: startFigure,

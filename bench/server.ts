@@ -21,6 +21,10 @@ interface Options {
   /** Whether it is going to be loaded, and so needs a core of its own. */
   readonly ownCore: boolean;
   readonly env?: Readonly<Record<string, string>>;
+  /** What answers 200 once it serves: `/healthz`, unless said otherwise. */
+  readonly healthPath?: string;
+  /** What becomes of what it complains about: shown, unless said otherwise. */
+  readonly stderr?: "ignore";
 }
 
 /** Starts the service with leases that no run outlasts. */
@@ -42,21 +46,26 @@ export function startBare(
   return start((port) => [bare, `${port}`, ...list], options);
 }
 
-async function start(command: (port: number) => string[], options: Options): Promise<Server> {
+/** Starts a program that serves on the port that it is given. */
+export async function start(
+  command: (port: number) => string[],
+  options: Options,
+): Promise<Server> {
   const port = freePort();
+  const healthPath = options.healthPath ?? "/healthz";
   const words = command(port);
   const startedMs = performance.now();
   const child = Bun.spawn(options.ownCore ? pinned(SERVER_CORE, words) : words, {
     stdin: "ignore",
     stdout: "ignore",
-    stderr: "inherit",
+    stderr: options.stderr ?? "inherit",
     // A line for each new pool would bury the figures.
     env: { ...process.env, DYN_LOG: "error", ...options.env },
   });
   // One that is left over would take CPU time from whatever comes next.
   const kill = () => child.kill("SIGKILL");
   process.once("exit", kill);
-  while (!(await isHealthy(port))) {
+  while (!(await isHealthy(port, healthPath))) {
     if (child.exitCode !== null) throw new BenchError(`${words[0]} does not start`);
     if (performance.now() - startedMs > START_MS) throw new BenchError(`${words[0]} is silent`);
   }
@@ -98,17 +107,16 @@ export function freePort(): number {
   return port;
 }
 
-const HEALTH_REQUEST = "GET /healthz HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n";
-
 /** Asks once, over a bare socket: an HTTP client's own time would be part of every start. */
-function isHealthy(port: number): Promise<boolean> {
+function isHealthy(port: number, path: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const failed = () => resolve(false);
+  const request = `GET ${path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n`;
   Bun.connect({
     hostname: "127.0.0.1",
     port,
     socket: {
-      open: (socket) => void socket.write(HEALTH_REQUEST),
+      open: (socket) => void socket.write(request),
       data(socket, data) {
         resolve(data.toString().startsWith("HTTP/1.1 200 "));
         socket.end();

@@ -3,7 +3,7 @@ import { atLeast, type Figure, figure, type Goal } from "./figure.ts";
 import { type Load, load, type Rates } from "./load.ts";
 import { type Programs, saveBodies, WORK } from "./programs.ts";
 import { fetchList, register } from "./registrations.ts";
-import { alternate, median, type Rounds } from "./rounds.ts";
+import { alternate, median, type Pair, type Rounds } from "./rounds.ts";
 import { type Server, startBare, startService } from "./server.ts";
 
 const ROUNDS: Rounds = { wanted: 7, spare: 7 };
@@ -67,17 +67,37 @@ export async function scaleFigure(programs: Programs): Promise<Figure> {
   );
 }
 
-async function compare(
+function compare(
   name: string,
   service: Load,
   peer: Load,
   goal?: Goal,
   rounds = ROUNDS,
 ): Promise<Figure> {
-  for (const side of [service, peer]) await load(side, WARM_UP_SECS);
+  return compareRates(
+    name,
+    { service: (seconds) => load(service, seconds), peer: (seconds) => load(peer, seconds) },
+    { ...(goal && { goal }), rounds, roundSecs: ROUND_SECS, warmUpSecs: WARM_UP_SECS },
+  );
+}
+
+interface Comparison {
+  readonly goal?: Goal;
+  readonly rounds: Rounds;
+  readonly roundSecs: number;
+  readonly warmUpSecs: number;
+}
+
+/** Compares how many requests two servers take, each of which is loaded for some seconds at a time. */
+export async function compareRates(
+  name: string,
+  { service, peer }: Pair<(seconds: number) => Promise<Rates>>,
+  { goal, rounds, roundSecs, warmUpSecs }: Comparison,
+): Promise<Figure> {
+  for (const side of [service, peer]) await side(warmUpSecs);
   const rates = await alternate(rounds, {
-    service: () => load(service, ROUND_SECS),
-    peer: () => load(peer, ROUND_SECS),
+    service: () => service(roundSecs),
+    peer: () => peer(roundSecs),
   });
   const samples = (unit: keyof Rates) => ({
     service: rates.service.map((rate) => rate[unit]),
