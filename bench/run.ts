@@ -8,6 +8,7 @@ import { changingFigures } from "./changing.ts";
 import { BenchError } from "./errors.ts";
 import { etcdFigures } from "./etcd.ts";
 import { type Figure, table } from "./figure.ts";
+import { growthFigures } from "./growth.ts";
 import { findWrk } from "./load.ts";
 import { idleMemoryFigure, poolMemoryFigure, sizeFigure } from "./memory.ts";
 import { type Programs, preparePrograms } from "./programs.ts";
@@ -36,6 +37,7 @@ const groups: Readonly<Record<string, Group>> = {
   table: tableFigures,
   slices: sliceFigures,
   waiters: waiterFigures,
+  growth: growthFigures,
 };
 
 const RESULTS = `${import.meta.dir}/../dist/bench.json`;

@@ -4,15 +4,9 @@ import {
   DynamoDBClient,
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
-import { RegisteredDirectory } from "../src/directory/registered.ts";
-import { encode, type Item, PARTITION } from "../src/registrations/dynamodb/item.ts";
-import { ItemReader } from "../src/registrations/dynamodb/item-reader.ts";
-import { DynamoStore } from "../src/registrations/dynamodb/store.ts";
-import type { RegistrationTable } from "../src/registrations/dynamodb/table.ts";
-import { systemClock } from "../src/runtime/clock.ts";
-import { RunClock } from "../src/runtime/run-clock.ts";
 import { BenchError } from "./errors.ts";
 import { atMost, below, type Figure, figure } from "./figure.ts";
+import { itemsOf, mergeMs, REGIONS } from "./merge.ts";
 import { LOAD_CORE, pinned } from "./pin.ts";
 import type { Programs } from "./programs.ts";
 import { fetchList, registrations } from "./registrations.ts";
@@ -25,7 +19,6 @@ const ROUNDS: Rounds = { wanted: 5, spare: 5 };
 const POLLS_A_ROUND = 2;
 /** How many of the items are renewed between two rounds. */
 const RENEWED = 250;
-const REGIONS = ["us-west-2", "eu-central-1"] as const;
 const TABLE = "pools";
 const KEYS = { accessKeyId: "bench", secretAccessKey: "bench" };
 const EMULATOR = `${import.meta.dir}/../node_modules/@dynoxide/linux-x64/dynoxide`;
@@ -34,7 +27,11 @@ const EMULATOR = `${import.meta.dir}/../node_modules/@dynoxide/linux-x64/dynoxid
 export async function tableFigures(programs: Programs): Promise<Figure[]> {
   const bodies = registrations(ITEMS);
   // By itself: the emulator and the service would have the cores busy.
-  const merging = [await mergeFigure(bodies, "unchanged"), await mergeFigure(bodies, "renewed")];
+  const merging: Figure[] = [];
+  for (const state of ["unchanged", "renewed"] as const) {
+    const samples = { service: await mergeMs(bodies, state, ROUNDS) };
+    merging.push(figure(`of that, decoding and merging: all ${state}`, "ms", samples, atMost(40)));
+  }
   await using emulator = await startEmulator();
   const { client } = emulator;
   await createTable(client);
@@ -125,95 +122,6 @@ async function createTable(client: DynamoDBClient): Promise<void> {
       TimeToLiveSpecification: { AttributeName: "expires_at", Enabled: true },
     }),
   );
-}
-
-/**
- * The CPU time from the answers' texts to the list: reading, decoding and merging. The items are as they
- * were at the poll before, or all of them were renewed since.
- */
-async function mergeFigure(
-  bodies: readonly string[],
-  state: "unchanged" | "renewed",
-): Promise<Figure> {
-  const renewedAtMs = Date.now();
-  const states = [0, state === "unchanged" ? 0 : 1].map((ms) =>
-    pagesOf(itemsOf(bodies, renewedAtMs + ms)),
-  );
-  let polls = 0;
-  const reader = new ItemReader();
-  const table: RegistrationTable = {
-    check: async () => [],
-    async *pages() {
-      polls += 1;
-      reader.begin();
-      for (const page of states[polls % states.length] ?? []) yield reader.page(page).items;
-      reader.end();
-    },
-    write: async () => ({}),
-    close() {},
-  };
-  const silent = () => {};
-  const runClock = new RunClock(systemClock, silent);
-  const directory = new RegisteredDirectory(
-    (livePools) =>
-      new DynamoStore({
-        table,
-        livePools,
-        region: REGIONS[0],
-        leaseSecs: 86_400,
-        heartbeatIntervalSecs: 3600,
-        pollIntervalSecs: MERGE_POLL_SECS,
-        replicationGraceSecs: 30,
-        skewSecs: 2,
-        clock: systemClock,
-        runClock,
-        log: { debug: silent, info: silent, warn: silent, error: silent },
-      }),
-    [],
-    systemClock,
-  );
-  await directory.open();
-  // Until it runs as optimised code.
-  await Bun.sleep(MERGE_ROUND_MS);
-  const cpuMs = await calmest(ROUNDS, async () => {
-    const [pollsBefore, before] = [polls, process.cpuUsage()];
-    await Bun.sleep(MERGE_ROUND_MS);
-    const { user, system } = process.cpuUsage(before);
-    return (user + system) / 1000 / (polls - pollsBefore);
-  });
-  directory.close();
-  return figure(
-    `of that, decoding and merging: all ${state}`,
-    "ms",
-    { service: cpuMs },
-    atMost(40),
-  );
-}
-
-/** A table as the answers to Queries tell of it. */
-function pagesOf(items: readonly Item[]): string[] {
-  // What the service doesn't ask for is left out.
-  const asked = items.map(({ pk: _pk, expires_at: _expires, ...attributes }) => attributes);
-  return Array.from({ length: asked.length / PAGE_ITEMS }, (_, page) =>
-    JSON.stringify({ Items: asked.slice(page * PAGE_ITEMS, (page + 1) * PAGE_ITEMS) }),
-  );
-}
-
-/** More often than a service polls, so that a round holds enough of them. */
-const MERGE_POLL_SECS = 0.2;
-const MERGE_ROUND_MS = 2000;
-/** As many as the service asks for at a time. */
-const PAGE_ITEMS = 250;
-
-/** Items as replicas of both regions would write them, one after the other. */
-function itemsOf(bodies: readonly string[], renewedAtMs: number): Item[] {
-  return bodies.map((text, index) => {
-    const { key } = JSON.parse(text);
-    const writtenIn = REGIONS[index % REGIONS.length] ?? REGIONS[0];
-    const renewal = { renewedAtMs, leaseSecs: 86_400, writtenIn };
-    const sk = `${key.cluster_id}/${key.namespace}/${key.dgd_name}`;
-    return { pk: { S: PARTITION }, sk: { S: sk }, ...encode(text, renewal) };
-  });
 }
 
 /** What DynamoDB takes in one request. */
