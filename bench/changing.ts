@@ -10,7 +10,7 @@ const POOLS = 10_000;
 const READERS = 200;
 /** A pool that scales or moves each 7 ms: more than 10,000 pools do, other than in a storm. */
 const CHANGES_PER_SEC = 150;
-const ROUNDS = { wanted: 5, spare: 5 };
+const ROUNDS = { wanted: 3, spare: 3 };
 const ROUND_SECS = 4;
 /** Until the readers are spread over their period. */
 const WARM_UP_SECS = 3;

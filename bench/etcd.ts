@@ -11,7 +11,7 @@ import { freePort, type Server, start, startService } from "./server.ts";
 import { compareRates } from "./throughput.ts";
 
 const POOLS = 1000;
-const ROUNDS: Rounds = { wanted: 5, spare: 5 };
+const ROUNDS: Rounds = { wanted: 3, spare: 3 };
 const ROUND_SECS = 1;
 const WARM_UP_SECS = 1;
 /** The lease that all keys hang on. */

@@ -9,7 +9,7 @@ import { calmest, type Rounds } from "./rounds.ts";
 
 /** More often than a service polls, so that a round holds enough of them. */
 const POLL_SECS = 0.2;
-const ROUND_MS = 2000;
+const ROUND_MS = 1000;
 /** As many as the service asks for at a time. */
 const PAGE_ITEMS = 250;
 /** The regions that items are written in, one after the other. */

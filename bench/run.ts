@@ -10,7 +10,7 @@ import { etcdFigures } from "./etcd.ts";
 import { type Figure, table } from "./figure.ts";
 import { growthFigures } from "./growth.ts";
 import { findWrk } from "./load.ts";
-import { idleMemoryFigure, poolMemoryFigure, sizeFigure } from "./memory.ts";
+import { idleMemoryFigures, poolMemoryFigure, sizeFigure } from "./memory.ts";
 import { type Programs, preparePrograms } from "./programs.ts";
 import { sliceFigures } from "./slices.ts";
 import { standaloneFigures } from "./standalone.ts";
@@ -30,7 +30,7 @@ const groups: Readonly<Record<string, Group>> = {
   changing: changingFigures,
   help: helpFigure,
   start: startFigure,
-  "idle-memory": idleMemoryFigure,
+  "idle-memory": idleMemoryFigures,
   "pool-memory": poolMemoryFigure,
   size: sizeFigure,
   standalone: standaloneFigures,
@@ -45,6 +45,7 @@ const RESULTS = `${import.meta.dir}/../dist/bench.json`;
 process.exit(await main(process.argv[2] ?? ""));
 
 async function main(filter: string): Promise<number> {
+  const startedMs = performance.now();
   try {
     const chosen = Object.entries(groups).filter(([name]) => name.includes(filter));
     if (chosen.length === 0) {
@@ -64,6 +65,7 @@ async function main(filter: string): Promise<number> {
       figures.push(...[await measure(programs)].flat());
     }
     console.log(table(figures));
+    console.error(`measured in ${Math.round((performance.now() - startedMs) / 1000)} s`);
     const machine = `${availableParallelism()} cores, ${process.platform} ${process.arch}`;
     const results = { at: new Date().toISOString(), bun: Bun.version, machine, load, figures };
     await Bun.write(RESULTS, `${JSON.stringify(results, null, 2)}\n`);

@@ -4,7 +4,7 @@ import { pinned, SERVER_CORE } from "./pin.ts";
 import type { Programs } from "./programs.ts";
 
 /** How long a server may take to answer for the first time. */
-const START_MS = 10_000;
+const START_MS = 30_000;
 
 /** A server in a process of its own, which ends with the scope that started it. */
 export interface Server extends AsyncDisposable {

@@ -34,5 +34,5 @@ export async function startFigure(programs: Programs): Promise<Figure> {
     peer: timed(() => startBare(programs, { ownCore: false })),
   };
   await alternate(WARM_UP, sides);
-  return figure("start to the first 200", "ms", await alternate(ROUNDS, sides), atMost(3));
+  return figure("start to the first 200", "ms", await alternate(ROUNDS, sides), atMost(2.5));
 }

@@ -8,11 +8,11 @@ import { type Server, startService } from "./server.ts";
 import type { WakeUp } from "./wait-client.ts";
 
 const WAITERS = 5000;
-const ROUNDS = { wanted: 7, spare: 7 };
-const IDLE_ROUNDS = { wanted: 3, spare: 3 };
+const ROUNDS = { wanted: 3, spare: 3 };
+const IDLE_ROUNDS = { wanted: 2, spare: 2 };
 /** By then the waiters wait again, and the list has been left alone for as long as it is to be. */
 const SETTLE_MS = 2000;
-const IDLE_SECS = 3;
+const IDLE_SECS = 2;
 
 /** Clients that wait for a change: what they cost while there is none, and how soon they hear of one. */
 export async function waiterFigures(programs: Programs): Promise<Figure[]> {
