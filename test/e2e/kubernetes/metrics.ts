@@ -63,12 +63,15 @@ export function metricsTests(command: readonly string[]): void {
     expect(denied.value("gds_watch_last_event_timestamp_seconds")).toBe(0);
     expect(denied.value("gds_complete")).toBe(0);
     scene.fake.mend();
-    await until("a watch", () => (scene.fake.watching === 1 ? true : undefined), PATIENT_MS);
+    const isWatching = () => (scene.fake.watching === 1 ? true : undefined);
+    await until("a watch", isWatching, PATIENT_MS);
     expect((await scrape(scene.url)).value("gds_watch_synced")).toBe(1);
     // A watch of less than a second is followed by a wait.
     await Bun.sleep(1500);
     scene.fake.endWatches();
     await until("an end", restarts("end"), PATIENT_MS);
+    // Else there would be nothing to drop.
+    await until("a watch again", isWatching, PATIENT_MS);
     scene.fake.break(errorEvent(410, "Expired"), "watch");
     scene.fake.dropAll();
     await until("an error", restarts("error"), PATIENT_MS);
