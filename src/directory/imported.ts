@@ -132,7 +132,6 @@ export class ImportedDirectory implements Directory {
   pools(): Representation {
     const reason = this.#unreadyReason();
     if (reason !== undefined) throw new ServiceError("unavailable", reason);
-    this.#store.expire();
     return this.#listing.representation(this.#isComplete());
   }
 

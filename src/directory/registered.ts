@@ -66,8 +66,8 @@ export class RegisteredDirectory implements Directory {
   pools(): Representation {
     const reason = this.#store.unreadyReason();
     if (reason !== undefined) throw new ServiceError("unavailable", reason);
-    this.#store.expire();
-    return this.#listing.representation(this.#store.isComplete());
+    const isComplete = this.#store.isComplete();
+    return this.#listing.representation(isComplete);
   }
 
   routers(): Representation {

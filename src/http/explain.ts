@@ -10,6 +10,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { limits } from "../runtime/limits.ts";
 import { SharedWork } from "../runtime/shared-work.ts";
 import { sortInTurns, Turns } from "../runtime/turns.ts";
+import type { Answer } from "./answer.ts";
 import { chooseCoding } from "./negotiate.ts";
 
 /** What is said of the service itself. */
@@ -49,7 +50,7 @@ export class Explainer {
   }
 
   /** The answer to a request. */
-  async respond(request: Request): Promise<Response> {
+  async answer(request: Request): Promise<Answer> {
     const explanation = await this.#explanations.ask();
     const coding = chooseCoding(request, explanation);
     const headers = new Headers({
@@ -59,7 +60,7 @@ export class Explainer {
       Vary: "Accept-Encoding",
     });
     if (coding !== "identity") headers.set("Content-Encoding", coding);
-    return new Response(await explanation.in(coding), { headers });
+    return { status: 200, headers, body: await explanation.in(coding) };
   }
 
   async #write(): Promise<Uint8Array<ArrayBuffer>> {

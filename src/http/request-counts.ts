@@ -1,7 +1,7 @@
 import type { Clock } from "../runtime/clock.ts";
 import { Histogram } from "../runtime/histogram.ts";
-import type { Handler } from "./routes.ts";
-import { CLIENT_CLOSED_REQUEST } from "./waiting.ts";
+import { type Answer, responseOf } from "./answer.ts";
+import type { MethodHandler, RequestServer } from "./routes.ts";
 
 /** The route of requests for paths that there are not, and the method of any that is not below. */
 export const OTHER = "other";
@@ -31,6 +31,9 @@ interface MutableSeries extends RequestSeries {
   readonly statuses: Map<number, number>;
 }
 
+/** What Bun's server calls with a request. */
+export type Route = (request: Request, server: RequestServer) => Response | Promise<Response>;
+
 /**
  * Counts requests, and how long they took, by what the service itself has a name for: nothing that
  * a client sends makes a series of its own.
@@ -44,38 +47,34 @@ export class RequestCounts {
   }
 
   /** The handler of a route, counted. What it throws is answered by `answerTo`. */
-  counted(route: string, handler: Handler, answerTo: (error: unknown) => Response): Handler {
+  counted(route: string, handler: MethodHandler, answerTo: (error: unknown) => Answer): Route {
     const clock = this.#clock;
     const byMethod = this.#ofRoute(route);
-    const count = (request: Request, response: Response): Histogram => {
-      const series = byMethod.get(request.method) ?? addSeries(byMethod, route, request.method);
-      const { status } = response;
+    const count = (method: string, { status }: Answer): Histogram => {
+      const series = byMethod.get(method) ?? addSeries(byMethod, route, method);
       series.statuses.set(status, (series.statuses.get(status) ?? 0) + 1);
       return series.duration;
     };
-    const countLater = async (request: Request, answer: Promise<Response>, beganAtMs: number) => {
-      const response = await answer.catch(answerTo);
-      const duration = count(request, response);
-      // How long a request was held says nothing of how fast the service is. Looking at the headers of
-      // an answer costs as much as counting it, and a heartbeat is never held.
-      const wasHeld =
-        request.method !== "POST" &&
-        (response.status === CLIENT_CLOSED_REQUEST || response.headers.has("Preference-Applied"));
-      if (!wasHeld) duration.observe(clock.monotonicMs() - beganAtMs);
-      return response;
+    const countLater = async (method: string, promise: Promise<Answer>, beganAtMs: number) => {
+      const answer = await promise.catch(answerTo);
+      const duration = count(method, answer);
+      // How long a request was held says nothing of how fast the service is.
+      if (answer.mayHaveWaited !== true) duration.observe(clock.monotonicMs() - beganAtMs);
+      return responseOf(answer);
     };
     return (request, server) => {
       const beganAtMs = clock.monotonicMs();
-      let response: Response;
+      const { method } = request;
+      let answer: Answer;
       try {
-        const answer = handler(request, server);
-        if (answer instanceof Promise) return countLater(request, answer, beganAtMs);
-        response = answer;
+        const given = handler(request, server, method);
+        if (given instanceof Promise) return countLater(method, given, beganAtMs);
+        answer = given;
       } catch (error) {
-        response = answerTo(error);
+        answer = answerTo(error);
       }
-      count(request, response).observe(clock.monotonicMs() - beganAtMs);
-      return response;
+      count(method, answer).observe(clock.monotonicMs() - beganAtMs);
+      return responseOf(answer);
     };
   }
 

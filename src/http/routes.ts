@@ -1,6 +1,7 @@
 import type { Directory } from "../directory/directory.ts";
 import type { Waiters } from "../directory/waiters.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { Answer } from "./answer.ts";
 import type { BodyReader } from "./body.ts";
 import type { Explainer, ServiceFacts } from "./explain.ts";
 import { refusal } from "./respond.ts";
@@ -12,10 +13,17 @@ export interface RequestServer {
   timeout(request: Request, seconds: number): void;
 }
 
-export type Handler = (request: Request, server: RequestServer) => Response | Promise<Response>;
+export type Handler = (request: Request, server: RequestServer) => Answer | Promise<Answer>;
 
-/** What each path answers, whatever the method. */
-export type Routes = Readonly<Record<string, Handler>>;
+/** A handler for any method, which it is told: a `Request` takes its time to say it. */
+export type MethodHandler = (
+  request: Request,
+  server: RequestServer,
+  method: string,
+) => Answer | Promise<Answer>;
+
+/** What each path answers. */
+export type Routes = Readonly<Record<string, MethodHandler>>;
 
 export interface RoutesOptions {
   readonly directory: Directory;
@@ -40,10 +48,14 @@ const JSON_HEADERS = new Headers({ "Content-Type": "application/json" });
 /** What the service answers on each path. */
 export function createRoutes(options: RoutesOptions): Routes {
   const { directory, waiters, bodies } = options;
-  const registered = JSON.stringify({
-    heartbeat_interval_s: options.heartbeatIntervalSecs,
-    lease_duration_s: options.leaseDurationSecs,
-  });
+  const registered: Answer = {
+    status: 200,
+    headers: JSON_HEADERS,
+    body: JSON.stringify({
+      heartbeat_interval_s: options.heartbeatIntervalSecs,
+      lease_duration_s: options.leaseDurationSecs,
+    }),
+  };
   return {
     "/pools": byMethod({
       GET: listHandler(waiters.pools),
@@ -54,7 +66,7 @@ export function createRoutes(options: RoutesOptions): Routes {
           const { parseRegistration } = await import("../pools/schema.ts");
           await directory.register(parseRegistration(text), text);
         }
-        return new Response(registered, { headers: JSON_HEADERS });
+        return registered;
       },
     }),
     "/routers": byMethod({
@@ -64,16 +76,20 @@ export function createRoutes(options: RoutesOptions): Routes {
     "/healthz": byMethod({
       GET() {
         const isHealthy = directory.isReady() && !options.isStopping();
-        return new Response(null, { status: isHealthy ? 200 : 503 });
+        return { status: isHealthy ? 200 : 503, headers: {}, body: null };
       },
     }),
     "/metrics": byMethod({
-      GET: async () => new Response(await options.metrics(), { headers: EXPOSITION_HEADERS }),
+      GET: async () => ({
+        status: 200,
+        headers: EXPOSITION_HEADERS,
+        body: await options.metrics(),
+      }),
     }),
     "/": byMethod({
       async GET(request) {
-        const { pageResponse } = await import("./page/page.ts");
-        return pageResponse(request);
+        const { pageAnswer } = await import("./page/page.ts");
+        return pageAnswer(request);
       },
     }),
   };
@@ -84,7 +100,7 @@ function explainHandler(options: RoutesOptions): Handler {
   let explainer: Promise<Explainer> | undefined;
   return async (request) => {
     explainer ??= import("./explain.ts").then(({ Explainer }) => new Explainer(options));
-    return (await explainer).respond(request);
+    return (await explainer).answer(request);
   };
 }
 
@@ -93,10 +109,10 @@ function explainHandler(options: RoutesOptions): Handler {
  * and any other with 405. Bun's own table of methods would hand those on to the answer for unknown
  * paths.
  */
-function byMethod(handlers: { readonly GET: Handler; readonly POST?: Handler }): Handler {
+function byMethod(handlers: { readonly GET: Handler; readonly POST?: Handler }): MethodHandler {
   const allowed = ["GET", "HEAD", ...(handlers.POST === undefined ? [] : ["POST"])].join(", ");
-  return (request, server) => {
-    switch (request.method) {
+  return (request, server, method) => {
+    switch (method) {
       case "GET":
       case "HEAD":
         return handlers.GET(request, server);
@@ -108,6 +124,6 @@ function byMethod(handlers: { readonly GET: Handler; readonly POST?: Handler }):
 }
 
 /** The answer for a path that is none of `routes`. */
-export function notFound(routes: Routes): Response {
+export function notFound(routes: Routes): Answer {
   return refusal(404, `there is nothing at this path; there is ${Object.keys(routes).join(", ")}`);
 }

@@ -2,10 +2,11 @@ import type { Clock } from "../runtime/clock.ts";
 import { messageOf, ServiceError } from "../runtime/errors.ts";
 import { limits } from "../runtime/limits.ts";
 import type { Log } from "../runtime/log.ts";
+import { responseOf } from "./answer.ts";
 import { type Listener, Listeners } from "./listeners.ts";
-import { OTHER, type RequestCounts } from "./request-counts.ts";
-import { errorResponse } from "./respond.ts";
-import { type Handler, notFound, type Routes } from "./routes.ts";
+import { OTHER, type RequestCounts, type Route } from "./request-counts.ts";
+import { errorAnswer } from "./respond.ts";
+import { notFound, type Routes } from "./routes.ts";
 
 export interface ServerOptions {
   readonly address: { readonly host: string; readonly port: number };
@@ -47,7 +48,7 @@ export function listen(options: ServerOptions): HttpServer {
       const words = error instanceof Error ? error.stack : undefined;
       log.error("a request failed", { error: words ?? messageOf(error) });
     }
-    return errorResponse(error);
+    return errorAnswer(error);
   };
   const counted = Object.entries(routes).map(([route, handler]) => {
     return [route, requests.counted(route, handler, answerTo)] as const;
@@ -56,7 +57,7 @@ export function listen(options: ServerOptions): HttpServer {
     routes: Object.fromEntries(counted),
     fetch: requests.counted(OTHER, () => notFound(routes), answerTo),
     // What is thrown by no handler.
-    error: answerTo,
+    error: (error) => responseOf(answerTo(error)),
   };
   const open = (port: number, reusePort: boolean, options: Bun.TLSOptions | undefined) =>
     Bun.serve({
@@ -99,8 +100,8 @@ export function listen(options: ServerOptions): HttpServer {
 }
 
 interface Handlers {
-  readonly routes: Routes;
-  readonly fetch: Handler;
+  readonly routes: Readonly<Record<string, Route>>;
+  readonly fetch: Route;
   readonly error: (error: Error) => Response;
 }
 
@@ -110,7 +111,7 @@ function closing({ routes, fetch, error }: Handlers): Handlers {
     response.headers.set("Connection", "close");
     return response;
   };
-  const closed = (handle: Handler): Handler => {
+  const closed = (handle: Route): Route => {
     return async (...request) => close(await handle(...request));
   };
   const closingRoutes = Object.entries(routes).map(([path, handle]) => {

@@ -1,12 +1,20 @@
 import type { ListWaiters } from "../directory/waiters.ts";
 import { limits } from "../runtime/limits.ts";
+import type { Answer } from "./answer.ts";
 import { isUnchanged } from "./negotiate.ts";
 import { preferredWaitSecs } from "./prefer.ts";
-import { listResponse } from "./respond.ts";
+import { listAnswer } from "./respond.ts";
 import type { Handler } from "./routes.ts";
 
 /** The answer to a client that has gone away, which nobody gets: what nginx calls it in its log. */
-export const CLIENT_CLOSED_REQUEST = 499;
+const CLIENT_CLOSED_REQUEST = 499;
+
+const GONE: Answer = {
+  status: CLIENT_CLOSED_REQUEST,
+  headers: {},
+  body: null,
+  mayHaveWaited: true,
+};
 
 /**
  * Answers a `GET` of a list: at once, or where the client has the list and would rather wait for
@@ -15,21 +23,21 @@ export const CLIENT_CLOSED_REQUEST = 499;
 export function listHandler(waiters: ListWaiters): Handler {
   return (request, server) => {
     const waitSecs = appliedWaitSecs(request);
-    if (waitSecs === undefined || !waiters.isOpen()) return listResponse(request, waiters.list());
-    if (waitSecs === 0) return listResponse(request, waiters.list(), waitSecs);
-    const { promise, resolve } = Promise.withResolvers<Response>();
+    if (waitSecs === undefined || !waiters.isOpen()) return listAnswer(request, waiters.list());
+    if (waitSecs === 0) return listAnswer(request, waiters.list(), waitSecs);
+    const { promise, resolve } = Promise.withResolvers<Answer>();
     waiters.hold({
       has: (list) => isUnchanged(request, list),
       waitMs: waitSecs * 1000,
       signal: request.signal,
       answer(list) {
         if (list === undefined) {
-          resolve(new Response(null, { status: CLIENT_CLOSED_REQUEST }));
+          resolve(GONE);
           return;
         }
         // Bun does not do this by itself.
         server.timeout(request, limits.idleSecs);
-        resolve(listResponse(request, list, waitSecs));
+        resolve(listAnswer(request, list, waitSecs));
       },
     });
     // It is silent for longer than a connection may be otherwise.

@@ -145,7 +145,7 @@ export class MemoryStore implements RegistrationStore {
   }
 
   #freshReason(): string | undefined {
-    return freshReason(this.#runClock, this.#leaseMs / 1000);
+    return freshReason(this.#runClock, this.#expire(), this.#leaseMs / 1000);
   }
 
   #hasEnded(startedAtMs: number, nowMs: number): boolean {

@@ -112,7 +112,7 @@ export interface RegistrationStore {
    */
   expire(): void;
 
-  /** Whether the live pools surely are all there are, as of now. */
+  /** Whether the live pools, which it brings up to this moment, surely are all there are. */
   isComplete(): boolean;
   /** Why `isComplete` says no, in words; nothing where it says yes. */
   incompleteReasons(): Iterable<string>;

@@ -1,5 +1,6 @@
+import { responseOf } from "../../src/http/answer.ts";
 import type { Explanation } from "../../src/http/page/client/explanation.ts";
-import { pageResponse } from "../../src/http/page/page.ts";
+import { pageAnswer } from "../../src/http/page/page.ts";
 
 /** What the service does when it is asked for the explanation. */
 type Answer = Explanation | (() => Response | Promise<Response>);
@@ -48,7 +49,7 @@ export class PageServer implements AsyncDisposable {
         this.asked.push(pathname);
         // As behind a proxy, which takes its own part of the path away.
         const path = pathname.replace(/^\/behind\/a\/proxy/, "");
-        if (path === "/") return pageResponse(request);
+        if (path === "/") return responseOf(pageAnswer(request));
         if (path !== "/explain") return new Response(null, { status: 404 });
         return typeof this.answer === "function" ? this.answer() : Response.json(this.answer);
       },

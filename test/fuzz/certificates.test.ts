@@ -8,6 +8,7 @@ import { ServiceError } from "../../src/runtime/errors.ts";
 import { pairs } from "../fixtures/tls.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { FUZZ_DEADLINE_MS, fuzz, mutatedBytes } from "../support/fuzz.ts";
+import { makeAnswer } from "../support/make-answer.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
 const paths = { certPath: "tls.crt", keyPath: "tls.key", clientCaPath: "ca.crt" };
@@ -50,7 +51,7 @@ async function serve(texts: TlsTexts): Promise<void> {
   const server = listen({
     address: { host: "127.0.0.1", port: 0 },
     tls: tlsOptions({ ...texts, clientCa: undefined }),
-    routes: { "/": () => new Response("served") },
+    routes: { "/": () => makeAnswer({ body: "served" }) },
     requests: new RequestCounts(clock),
     clock,
     log: recordedLog().log,

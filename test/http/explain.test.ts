@@ -3,6 +3,7 @@ import type { Directory } from "../../src/directory/directory.ts";
 import { ImportedDirectory } from "../../src/directory/imported.ts";
 import type { PoolFacts } from "../../src/directory/pool-facts.ts";
 import { RegisteredDirectory } from "../../src/directory/registered.ts";
+import { responseOf } from "../../src/http/answer.ts";
 import { Explainer } from "../../src/http/explain.ts";
 import { karmada } from "../../src/kubernetes/karmada.ts";
 import { mcs } from "../../src/kubernetes/mcs.ts";
@@ -44,10 +45,10 @@ function asking({ clock, runClock }: ReturnType<typeof surroundings>, directory:
     startedAtMs: clock.monotonicMs(),
     startedAtWallMs: clock.wallMs(),
   };
-  const respond = (headers: Readonly<Record<string, string>> = {}) => {
+  const respond = async (headers: Readonly<Record<string, string>> = {}) => {
     const request = new Request("http://x/explain", { headers });
     // One of its own, which need not rest.
-    return new Explainer({ directory, service, clock }).respond(request);
+    return responseOf(await new Explainer({ directory, service, clock }).answer(request));
   };
   // It is what the tests are about.
   const explain = async () => (await (await respond()).json()) as Explained;

@@ -10,6 +10,7 @@ import { TableError } from "../../src/registrations/dynamodb/table.ts";
 import { RunClock } from "../../src/runtime/run-clock.ts";
 import { makeFacts, unwatched } from "../support/facts.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { makeAnswer } from "../support/make-answer.ts";
 import { faultsOf, METRICS, Scrape } from "../support/metrics.ts";
 import { hasPromtool, promtool } from "../support/promtool.ts";
 import { projectRoot } from "../support/service.ts";
@@ -60,8 +61,8 @@ for (const table of [false, true]) {
       const { requests, scrape } = setUp(facts);
       requests.counted(
         "/pools",
-        () => new Response(),
-        () => new Response(),
+        () => makeAnswer(),
+        () => makeAnswer(),
       );
       expect(faultsOf(scrape(), parts)).toEqual([]);
     });
@@ -72,8 +73,8 @@ for (const table of [false, true]) {
         const { requests, text } = setUp(facts);
         requests.counted(
           "/pools",
-          () => new Response(),
-          () => new Response(),
+          () => makeAnswer(),
+          () => makeAnswer(),
         );
         expect(promtool(["check", "metrics"], text())).toBe("");
       },
@@ -128,7 +129,7 @@ test("a registration that is refused before the store sees it is one that is ref
     const handler = requests.counted(
       "/pools",
       () => refusal(status, "no"),
-      () => new Response(),
+      () => makeAnswer(),
     );
     await handler(new Request("http://x/", { method: "POST" }), noServer);
   }

@@ -1,15 +1,17 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import type { Answer } from "../../src/http/answer.ts";
 import { RequestCounts } from "../../src/http/request-counts.ts";
 import type { Handler } from "../../src/http/routes.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { makeAnswer } from "../support/make-answer.ts";
 
 const noServer = { timeout() {} };
 
 function setUp(handler: Handler, route = "/pools") {
   const clock = new FakeClock();
   const requests = new RequestCounts(clock);
-  const answerTo = () => new Response(null, { status: 500 });
+  const answerTo = () => makeAnswer({ status: 500 });
   const counted = requests.counted(route, handler, answerTo);
   const ask = async (method = "GET") =>
     await counted(new Request("http://x/", { method }), noServer);
@@ -24,7 +26,7 @@ function setUp(handler: Handler, route = "/pools") {
 
 test("requests are counted by route, method and status", async () => {
   let status = 200;
-  const { ask, counts } = setUp(() => new Response(null, { status }));
+  const { ask, counts } = setUp(() => makeAnswer({ status }));
   expect(counts()).toEqual(["GET 200 0 timed 0"]);
   await ask();
   await ask("HEAD");
@@ -49,11 +51,11 @@ test("what a handler throws, at once or later, is answered, counted and timed", 
 });
 
 test("the time of a request is from its headers to its answer", async () => {
-  const { promise, resolve } = Promise.withResolvers<Response>();
+  const { promise, resolve } = Promise.withResolvers<Answer>();
   const { clock, ask, requests } = setUp(() => promise);
   const answer = ask("POST");
   clock.advance(40);
-  resolve(new Response());
+  resolve(makeAnswer());
   await answer;
   const duration = requests.series().find(({ method }) => method === "POST")?.duration;
   expect(duration?.sumSecs).toBe(0.04);
@@ -61,8 +63,8 @@ test("the time of a request is from its headers to its answer", async () => {
 
 test("the time of a request that was held is left out, whether or not its client stayed", async () => {
   const answers = [
-    new Response(null, { status: 304, headers: { "Preference-Applied": "wait=60" } }),
-    new Response(null, { status: 499 }),
+    makeAnswer({ status: 304, mayHaveWaited: true }),
+    makeAnswer({ status: 499, mayHaveWaited: true }),
   ];
   for (const answer of answers) {
     const { ask, counts } = setUp(async () => answer);
@@ -72,19 +74,18 @@ test("the time of a request that was held is left out, whether or not its client
 });
 
 test("the time of a request that would have waited, and had no need to, is not", async () => {
-  const headers = { "Preference-Applied": "wait=60" };
-  const { ask, counts } = setUp(() => new Response(null, { headers }));
+  const { ask, counts } = setUp(() => makeAnswer({ mayHaveWaited: true }));
   await ask();
   expect(counts()).toEqual(["GET 200 1 timed 1"]);
 });
 
 test("a route that is served anew goes on counting", async () => {
-  const { ask, counts, requests } = setUp(() => new Response());
+  const { ask, counts, requests } = setUp(() => makeAnswer());
   await ask();
   const again = requests.counted(
     "/pools",
-    () => new Response(),
-    () => new Response(),
+    () => makeAnswer(),
+    () => makeAnswer(),
   );
   await again(new Request("http://x/"), noServer);
   expect(counts()).toEqual(["GET 200 2 timed 2"]);
@@ -98,11 +99,11 @@ test("no method that a client makes up makes a series", async () => {
   });
   await fc.assert(
     fc.asyncProperty(fc.array(token, { minLength: 1 }), async (methods) => {
-      const { requests } = setUp(() => new Response());
+      const { requests } = setUp(() => makeAnswer());
       const counted = requests.counted(
         "/pools",
-        () => new Response(),
-        () => new Response(),
+        () => makeAnswer(),
+        () => makeAnswer(),
       );
       for (const method of methods) {
         // A `Request` that is made here takes none of them, unlike one that a server parses.

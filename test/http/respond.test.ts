@@ -1,11 +1,12 @@
 import { expect, test } from "bun:test";
 import { Representation } from "../../src/directory/representation.ts";
-import { errorResponse, listResponse, refusal } from "../../src/http/respond.ts";
+import { responseOf } from "../../src/http/answer.ts";
+import { errorAnswer, listAnswer, refusal } from "../../src/http/respond.ts";
 import { ServiceError } from "../../src/runtime/errors.ts";
 
 const list = new Representation(`{"pools":["${"x".repeat(2000)}"]}`);
 const get = (headers: Record<string, string> = {}) =>
-  listResponse(new Request("http://x/", { headers }), list);
+  responseOf(listAnswer(new Request("http://x/", { headers }), list));
 
 test("a list has its bytes, its type, a strong ETag, and says how it may be cached", async () => {
   const response = get();
@@ -29,7 +30,7 @@ test("a coded list says its coding, and has that coding's ETag", async () => {
 
 test("only who was allowed to wait is told so, for how long", () => {
   for (const waitSecs of [undefined, 5, 60, undefined]) {
-    const { headers } = listResponse(new Request("http://x/"), list, waitSecs);
+    const { headers } = responseOf(listAnswer(new Request("http://x/"), list, waitSecs));
     const expected = waitSecs === undefined ? null : `wait=${waitSecs}`;
     expect(headers.get("preference-applied")).toBe(expected);
   }
@@ -50,7 +51,7 @@ test.each([
   ["unsupported-media-type", 415],
   ["unavailable", 503],
 ] as const)("an error of the kind %s is a %d with its reason", async (code, status) => {
-  const response = errorResponse(new ServiceError(code, "the reason"));
+  const response = responseOf(errorAnswer(new ServiceError(code, "the reason")));
   expect(response.status).toBe(status);
   expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
   expect(response.headers.get("x-content-type-options")).toBe("nosniff");
@@ -59,14 +60,15 @@ test.each([
 
 test("an error that nobody thought of says no more than that it happened", async () => {
   for (const error of [new TypeError("secret"), "secret", undefined]) {
-    const response = errorResponse(error);
+    const response = responseOf(errorAnswer(error));
     expect(response.status).toBe(500);
     expect(await response.text()).toBe("internal error");
   }
 });
 
 test("a reason is one clean line of at most 500 characters", async () => {
-  const text = await refusal(400, `a\nb\u0000${"x".repeat(10_000)}`).text();
+  const { body } = refusal(400, `a\nb\u0000${"x".repeat(10_000)}`);
+  const text = String(body);
   expect(text).toHaveLength(500);
   expect(text).toStartWith("a\\u{a}b\\u{0}xxx");
 });

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import type { Directory } from "../../src/directory/directory.ts";
 import { Representation } from "../../src/directory/representation.ts";
 import { Waiters } from "../../src/directory/waiters.ts";
+import type { Answer } from "../../src/http/answer.ts";
 import { BodyReader } from "../../src/http/body.ts";
 import { RequestCounts } from "../../src/http/request-counts.ts";
 import { createRoutes, notFound, type Routes } from "../../src/http/routes.ts";
@@ -9,6 +10,7 @@ import { listen } from "../../src/http/server.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { pairs } from "../fixtures/tls.ts";
 import { makeFacts } from "../support/facts.ts";
+import { makeAnswer } from "../support/make-answer.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
 function serve(routes: Routes, tls?: Bun.TLSOptions) {
@@ -47,7 +49,7 @@ test("what the TLS library refuses to serve with is put down to the TLS files, n
 });
 
 test("draining waits for the requests that run, and says whether they all finished", async () => {
-  const { promise, resolve } = Promise.withResolvers<Response>();
+  const { promise, resolve } = Promise.withResolvers<Answer>();
   let started = () => {};
   const running = new Promise<void>((go) => {
     started = go;
@@ -62,7 +64,7 @@ test("draining waits for the requests that run, and says whether they all finish
   await running;
   const drained = server.drain();
   await expect(fetch(`${server.url}/slow`)).rejects.toThrow();
-  resolve(new Response("done"));
+  resolve(makeAnswer({ body: "done" }));
   expect(await (await answer).text()).toBe("done");
   expect(await drained).toBe(true);
 });
@@ -100,10 +102,14 @@ test("a path that takes other methods names them all, and any other path is not 
     },
     clock: systemClock,
   });
-  const answer = async (method: string, path: string) =>
-    await routes[path]?.(new Request(`http://x${path}`, { method }), { timeout() {} });
-  expect((await answer("PUT", "/pools"))?.headers.get("allow")).toBe("GET, HEAD, POST");
-  expect((await answer("POST", "/routers"))?.headers.get("allow")).toBe("GET, HEAD");
+  const answer = async (method: string, path: string) => {
+    const request = new Request(`http://x${path}`, { method });
+    return await routes[path]?.(request, { timeout() {} }, method);
+  };
+  const allow = async (method: string, path: string) =>
+    new Headers((await answer(method, path))?.headers).get("allow");
+  expect(await allow("PUT", "/pools")).toBe("GET, HEAD, POST");
+  expect(await allow("POST", "/routers")).toBe("GET, HEAD");
   expect((await answer("POST", "/healthz"))?.status).toBe(405);
   expect((await answer("HEAD", "/healthz"))?.status).toBe(200);
   expect(notFound(routes).status).toBe(404);

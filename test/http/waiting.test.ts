@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { Representation } from "../../src/directory/representation.ts";
 import { ListWaiters } from "../../src/directory/waiters.ts";
+import { responseOf } from "../../src/http/answer.ts";
 import { listHandler } from "../../src/http/waiting.ts";
 import { ServiceError } from "../../src/runtime/errors.ts";
 import { SteppedClock } from "../support/stepped-clock.ts";
@@ -33,13 +34,12 @@ function setUp() {
     ) {
       const request = new Request("http://x/", { method, headers, signal });
       const answer: { now: boolean; response?: Response } = { now: false };
-      const response = handler(request, server);
-      if (response instanceof Response) Object.assign(answer, { now: true, response });
-      else {
-        void response.then((response) => {
-          answer.response = response;
+      const given = handler(request, server);
+      if (given instanceof Promise) {
+        void given.then((late) => {
+          answer.response = responseOf(late);
         });
-      }
+      } else Object.assign(answer, { now: true, response: responseOf(given) });
       return answer;
     },
   };

@@ -2,7 +2,7 @@ import type { Directory } from "../../src/directory/directory.ts";
 import { ImportedDirectory } from "../../src/directory/imported.ts";
 import { RegisteredDirectory } from "../../src/directory/registered.ts";
 import type { Representation } from "../../src/directory/representation.ts";
-import { listResponse } from "../../src/http/respond.ts";
+import { listAnswer } from "../../src/http/respond.ts";
 import { karmada } from "../../src/kubernetes/karmada.ts";
 import { mcs } from "../../src/kubernetes/mcs.ts";
 import { Reflector } from "../../src/kubernetes/reflector.ts";
@@ -161,7 +161,7 @@ export class Process {
       const etag = list.etags.identity;
       if (ifNoneMatch === undefined) return { status: 200, etag, body: this.#bodyOf(list) };
       const headers = { "If-None-Match": ifNoneMatch };
-      const { status } = listResponse(new Request("http://replica/", { headers }), list);
+      const { status } = listAnswer(new Request("http://replica/", { headers }), list);
       return { status, etag, body: this.#bodyOf(list) };
     } catch (error) {
       if (!(error instanceof ServiceError)) this.#options.report("errors", `GET: ${error}`);

@@ -1,4 +1,5 @@
 import { Representation } from "../../directory/representation.ts";
+import type { Answer } from "../answer.ts";
 import { chooseCoding, isUnchanged } from "../negotiate.ts";
 import { bundle } from "./bundle.ts" with { type: "macro" };
 
@@ -24,7 +25,7 @@ const CONTENT_SECURITY_POLICY = [
 ].join("; ");
 
 /** The answer to `GET /`: the page for people, or 304 where the browser has it already. */
-export function pageResponse(request: Request): Response {
+export function pageAnswer(request: Request): Answer {
   const coding = chooseCoding(request, representation);
   const headers = new Headers({
     "Content-Type": "text/html; charset=utf-8",
@@ -39,7 +40,7 @@ export function pageResponse(request: Request): Response {
     ETag: representation.etags[coding],
     Vary: "Accept-Encoding",
   });
-  if (isUnchanged(request, representation)) return new Response(null, { status: 304, headers });
+  if (isUnchanged(request, representation)) return { status: 304, headers, body: null };
   if (coding !== "identity") headers.set("Content-Encoding", coding);
-  return new Response(representation.in(coding), { headers });
+  return { status: 200, headers, body: representation.in(coding) };
 }

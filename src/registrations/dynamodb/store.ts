@@ -276,7 +276,7 @@ export class DynamoStore implements RegistrationStore {
   *incompleteReasons(): Generator<string> {
     this.expire();
     const { runClock, clock, leaseSecs } = this.#options;
-    const fresh = freshReason(runClock, leaseSecs);
+    const fresh = freshReason(runClock, runClock.nowMs(), leaseSecs);
     if (fresh !== undefined) yield fresh;
     if (this.#lastRead === undefined) {
       yield unread(this.#lastError);

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
-import { pageResponse } from "../../../src/http/page/page.ts";
+import { responseOf } from "../../../src/http/answer.ts";
+import { pageAnswer } from "../../../src/http/page/page.ts";
 
 function get(headers: Record<string, string> = {}): Response {
-  return pageResponse(new Request("http://x/", { headers }));
+  return responseOf(pageAnswer(new Request("http://x/", { headers })));
 }
 
 /** The text of the only element of a name. */
