@@ -54,6 +54,8 @@ export interface ImportedDirectoryOptions {
 }
 
 interface Pool {
+  /** Its sort key. */
+  readonly id: string;
   registration: Registration;
   /** Undefined until it has first been looked at. */
   isListed: boolean | undefined;
@@ -90,8 +92,8 @@ export class ImportedDirectory implements Directory {
       log,
     });
     this.#store = options.openStore({
-      put: (registration) => this.#putPool(registration),
-      remove: (key, departure) => this.#removePool(key, departure),
+      put: (id, registration) => this.#putPool(id, registration),
+      remove: (id, departure) => this.#removePool(id, departure),
     });
     this.#source = options.openSlices({
       replace: (slices) => {
@@ -209,30 +211,28 @@ export class ImportedDirectory implements Directory {
     return this.#store.unreadyReason() ?? this.#source.unreadyReason();
   }
 
-  #putPool(registration: Registration): void {
+  #putPool(id: string, registration: Registration): void {
     this.#heard();
-    const { key } = registration;
-    const id = sortKey(key);
     const known = this.#pools.get(id);
     if (known !== undefined) {
       known.registration = registration;
       this.#join(known);
       return;
     }
-    const pool: Pool = { registration, isListed: undefined };
+    const pool: Pool = { id, registration, isListed: undefined };
     this.#pools.set(id, pool);
     this.#departed.delete(id);
-    this.slices.addPool(key.cluster_id);
+    this.slices.addPool(registration.key.cluster_id);
     this.#join(pool);
   }
 
-  #removePool(key: PoolKey, departure: Departure): void {
+  #removePool(id: string, departure: Departure): void {
     this.#heard();
-    const id = sortKey(key);
+    const pool = this.#pools.get(id);
     this.#pools.delete(id);
     this.#departed.add(id, departure);
-    this.#listing.remove(key);
-    this.slices.removePool(key.cluster_id);
+    this.#listing.remove(id);
+    if (pool !== undefined) this.slices.removePool(pool.registration.key.cluster_id);
   }
 
   #serviceChanged({ cluster, namespace, service }: ServiceKey): void {
@@ -268,7 +268,7 @@ export class ImportedDirectory implements Directory {
     }
     const frontends = frontendUrls(this.#importedOf(registration.key, frontendService));
     const json = JSON.stringify({ ...registration, frontends, relay_identities: identities });
-    this.#listing.put(registration.key, json);
+    this.#listing.put(pool.id, json);
     if (pool.isListed) return;
     pool.isListed = true;
     this.#note("pool listed", { pool: poolName(registration.key) });
@@ -276,7 +276,7 @@ export class ImportedDirectory implements Directory {
 
   #unlist(pool: Pool): void {
     const { key } = pool.registration;
-    this.#listing.remove(key);
+    this.#listing.remove(pool.id);
     if (pool.isListed === false) return;
     const message = pool.isListed === undefined ? "pool not listed" : "pool no longer listed";
     pool.isListed = false;

@@ -1,8 +1,9 @@
-import { compareKeys, type PoolKey } from "../pools/pool.ts";
+import { compareIds } from "../pools/pool.ts";
 import { Representation } from "./representation.ts";
 
 interface Entry {
-  readonly key: PoolKey;
+  /** The pool's sort key. */
+  readonly id: string;
   json: string;
 }
 
@@ -48,16 +49,16 @@ export class Listing {
     this.#show = show;
   }
 
-  /** Lists a pool as `json`, in place of what was listed under its key. */
-  put(key: PoolKey, json: string): void {
-    const { chunk, chunkPlace, place, entry } = this.#find(key);
+  /** Lists a pool, by its sort key, as `json`, in place of what was listed of it. */
+  put(id: string, json: string): void {
+    const { chunk, chunkPlace, place, entry } = this.#find(id);
     if (entry?.json === json) return;
     this.#changed(chunk);
     if (entry !== undefined) {
       entry.json = json;
       return;
     }
-    chunk.entries.splice(place, 0, { key, json });
+    chunk.entries.splice(place, 0, { id, json });
     this.#size += 1;
     if (chunk.entries.length <= MOST_ENTRIES) return;
     const entries = chunk.entries.splice(MOST_ENTRIES / 2);
@@ -65,8 +66,8 @@ export class Listing {
   }
 
   /** Takes a pool off the list; harmless where it is not on it. */
-  remove(key: PoolKey): void {
-    const { chunk, chunkPlace, place, entry } = this.#find(key);
+  remove(id: string): void {
+    const { chunk, chunkPlace, place, entry } = this.#find(id);
     if (entry === undefined) return;
     this.#changed(chunk);
     chunk.entries.splice(place, 1);
@@ -128,17 +129,17 @@ export class Listing {
     this.#representation = undefined;
   }
 
-  /** What is listed under `key`, and where it stands, or would stand, in the order of the list. */
-  #find(key: PoolKey) {
+  /** What is listed of a pool, and where it stands, or would stand, in the order of the list. */
+  #find(id: string) {
     // The last chunk that does not begin behind it.
     const isBehind = ({ entries: [first] }: Chunk) =>
-      first !== undefined && compareKeys(first.key, key) > 0;
+      first !== undefined && compareIds(first.id, id) > 0;
     const chunkPlace = Math.max(0, firstPlace(this.#chunks, isBehind) - 1);
     const chunk = this.#chunks[chunkPlace];
     if (chunk === undefined) throw new Error("a list always has a chunk");
-    const place = firstPlace(chunk.entries, (entry) => compareKeys(entry.key, key) >= 0);
+    const place = firstPlace(chunk.entries, (entry) => compareIds(entry.id, id) >= 0);
     const entry = chunk.entries[place];
-    const isThere = entry !== undefined && compareKeys(entry.key, key) === 0;
+    const isThere = entry?.id === id;
     return { chunk, chunkPlace, place, entry: isThere ? entry : undefined };
   }
 }

@@ -1,4 +1,4 @@
-import { keyOf, type Registration, sortKey } from "../pools/pool.ts";
+import { keyOf, type Registration } from "../pools/pool.ts";
 import type { LivePools, RegistrationStore } from "../registrations/store.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { ServiceError } from "../runtime/errors.ts";
@@ -25,14 +25,14 @@ export class RegisteredDirectory implements Directory {
   ) {
     this.#departed = new Departed(clock);
     this.#store = openStore({
-      put: ({ key }, json) => {
-        this.#listing.put(key, json);
-        this.#departed.delete(sortKey(key));
+      put: (id, _, json) => {
+        this.#listing.put(id, json);
+        this.#departed.delete(id);
         this.#heard();
       },
-      remove: (key, departure) => {
-        this.#listing.remove(key);
-        this.#departed.add(sortKey(key), departure);
+      remove: (id, departure) => {
+        this.#listing.remove(id);
+        this.#departed.add(id, departure);
         this.#heard();
       },
     });

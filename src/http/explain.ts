@@ -4,7 +4,7 @@ import type { Directory } from "../directory/directory.ts";
 import type { DirectoryFacts } from "../directory/facts.ts";
 import type { PoolFacts } from "../directory/pool-facts.ts";
 import type { Coding } from "../directory/representation.ts";
-import { compareText, orderOf } from "../pools/pool.ts";
+import { compareIds } from "../pools/pool.ts";
 import type { TableFacts } from "../registrations/store.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { limits } from "../runtime/limits.ts";
@@ -66,7 +66,7 @@ export class Explainer {
   async #write(): Promise<Uint8Array<ArrayBuffer>> {
     const turns = new Turns(this.#clock, TURN_STEPS);
     const { known, unknown } = await this.#knownPools(turns);
-    const sorted = await sortInTurns(known, compareOrder, turns);
+    const sorted = await sortInTurns(known, compareIds, turns);
     const { chunks, unwritten } = await this.#writePools(sorted, turns);
     const leftOut = unknown + unwritten;
     const facts = this.#directory.facts();
@@ -93,12 +93,12 @@ export class Explainer {
     };
   }
 
-  /** The pools to tell of, and how many there are besides. */
+  /** The sort keys of the pools to tell of, and how many there are besides. */
   async #knownPools(turns: Turns) {
-    const known: KnownPool[] = [];
+    const known: string[] = [];
     let unknown = 0;
     for (const id of this.#directory.knownPools()) {
-      if (known.length < limits.explainedPools) known.push({ id, order: orderOf(id) });
+      if (known.length < limits.explainedPools) known.push(id);
       else unknown += 1;
       if (turns.spend(1)) await turns.next();
     }
@@ -106,7 +106,7 @@ export class Explainer {
   }
 
   /** The JSON of the pools, a chunk for each turn; a pool is told of as it is in its turn. */
-  async #writePools(known: readonly KnownPool[], turns: Turns) {
+  async #writePools(known: readonly string[], turns: Turns) {
     const chunks: Buffer[] = [];
     let texts: string[] = [];
     let [bytes, unwritten] = [0, 0];
@@ -118,7 +118,7 @@ export class Explainer {
       texts = [];
     };
     let previous: string | undefined;
-    for (const { id } of known) {
+    for (const id of known) {
       // Some are known from more than one thing.
       if (id === previous) continue;
       previous = id;
@@ -135,16 +135,6 @@ export class Explainer {
     flush();
     return { chunks, unwritten };
   }
-}
-
-interface KnownPool {
-  /** Its sort key. */
-  readonly id: string;
-  readonly order: string;
-}
-
-function compareOrder(a: KnownPool, b: KnownPool): number {
-  return compareText(a.order, b.order);
 }
 
 /** The chunks as one: tens of megabytes are copied in turns as well. */

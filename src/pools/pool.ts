@@ -65,22 +65,28 @@ function decodePart(part: string): string {
   return part.includes("%") ? part.replaceAll("%2F", "/").replaceAll("%25", "%") : part;
 }
 
-/** The order of `GET /pools`: by cluster, namespace and name, each in UTF-16 code-unit order. */
-export function compareKeys(a: PoolKey, b: PoolKey): number {
-  return (
-    compareText(a.cluster_id, b.cluster_id) ||
-    compareText(a.namespace, b.namespace) ||
-    compareText(a.dgd_name, b.dgd_name)
-  );
+/**
+ * The order of `GET /pools`, of two sort keys: by cluster, namespace and name, each in UTF-16 code-unit
+ * order.
+ */
+export function compareIds(a: string, b: string): number {
+  if (a === b) return 0;
+  let at = 0;
+  while (a.charCodeAt(at) === b.charCodeAt(at)) at += 1;
+  return rankAt(a, at) - rankAt(b, at);
 }
 
-/**
- * A string for what `sortKey` made of a key, by which `compareText` orders as `compareKeys` does. No
- * key holds the character that parts it here, and none comes before that.
- */
-export function orderOf(id: string): string {
-  return decodePart(id.replaceAll("/", "\0"));
+/** What stands there counts for: the end of a part comes before all that the part could go on with. */
+function rankAt(id: string, at: number): number {
+  if (at >= id.length) return -2;
+  const code = id.charCodeAt(at);
+  if (code === SLASH) return -1;
+  if (code !== PERCENT) return code;
+  return id.startsWith("%2F", at) ? SLASH : PERCENT;
 }
+
+const SLASH = 0x2f;
+const PERCENT = 0x25;
 
 /** UTF-16 code-unit order: the same on every machine, unlike `localeCompare`. */
 export function compareText(a: string, b: string): number {

@@ -173,7 +173,7 @@ export class MemoryStore implements RegistrationStore {
     this.#remember(lease, text);
     this.#counts.added += 1;
     this.#log.info("pool added", { pool: poolName(registration.key) });
-    this.#livePools.put(registration, json);
+    this.#livePools.put(id, registration, json);
   }
 
   #remove(place: number, nowMs: number): void {
@@ -185,8 +185,7 @@ export class MemoryStore implements RegistrationStore {
     this.#byId.delete(lease.id);
     this.#forget(lease);
     this.#capacity.release(Buffer.byteLength(lease.json));
-    const { key } = parsed(lease.json);
-    this.#livePools.remove(key, {
+    this.#livePools.remove(lease.id, {
       what: "lease ended",
       endedMsAgo: registeredMsAgo - this.#leaseMs,
       registeredMsAgo,
@@ -194,7 +193,7 @@ export class MemoryStore implements RegistrationStore {
       disagreements: this.#disagreements.of(lease.id),
     });
     this.#counts.expired += 1;
-    this.#log.info("pool expired", { pool: poolName(key) });
+    this.#log.info("pool expired", { pool: poolName(parsed(lease.json).key) });
   }
 
   #replace(
@@ -207,7 +206,7 @@ export class MemoryStore implements RegistrationStore {
     const [bytesBefore, bytes] = [Buffer.byteLength(lease.json), Buffer.byteLength(json)];
     this.#hold(registration.key, bytesBefore, bytes);
     lease.json = json;
-    this.#livePools.put(registration, json);
+    this.#livePools.put(lease.id, registration, json);
     this.#counts.changed += 1;
     this.#counts.disagreements += 1;
     this.#disagreements.note(registration.key, fields);

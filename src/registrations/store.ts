@@ -1,4 +1,4 @@
-import type { PoolKey, Registration } from "../pools/pool.ts";
+import type { Registration } from "../pools/pool.ts";
 import type { Histogram } from "../runtime/histogram.ts";
 import type { RegistrationCounts } from "./counts.ts";
 import type { DisagreementFacts } from "./disagreements.ts";
@@ -9,12 +9,13 @@ import type { DisagreementFacts } from "./disagreements.ts";
  */
 export interface LivePools {
   /**
-   * A pool became live, or its registration changed. Not called for a renewal. `json` is the
-   * registration's: a string that the store keeps anyway, to be shared by whoever needs one.
+   * A pool became live, or its registration changed. Not called for a renewal. `id` is the pool's sort
+   * key and `json` its registration: strings that the store keeps anyway, to be shared by whoever
+   * needs them.
    */
-  put(registration: Registration, json: string): void;
+  put(id: string, registration: Registration, json: string): void;
   /** A pool is live no more. */
-  remove(key: PoolKey, departure: Departure): void;
+  remove(id: string, departure: Departure): void;
 }
 
 /** How a pool ceased to be live. */

@@ -33,7 +33,7 @@ const RUN_ITEMS = 500;
 const RUN_COMPARISONS = 10;
 
 /** Sorts as `toSorted` does, in turns of which a step is one comparison. */
-export async function sortInTurns<T extends object>(
+export async function sortInTurns<T extends NonNullable<unknown>>(
   items: readonly T[],
   compare: (a: T, b: T) => number,
   turns: Turns,
@@ -53,7 +53,7 @@ export async function sortInTurns<T extends object>(
   return runs[0] ?? [];
 }
 
-async function merge<T extends object>(
+async function merge<T extends NonNullable<unknown>>(
   left: readonly T[],
   right: readonly T[],
   compare: (a: T, b: T) => number,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type PoolKey, poolName, type Registration, sortKey } from "../../src/pools/pool.ts";
+import { type Registration, sortKey } from "../../src/pools/pool.ts";
 import type { Departure, LivePools, RegistrationStore } from "../../src/registrations/store.ts";
 import { ServiceError } from "../../src/runtime/errors.ts";
 import { limits } from "../../src/runtime/limits.ts";
@@ -27,14 +27,15 @@ class Seen implements LivePools {
   readonly departures: Departure[] = [];
   changes = 0;
 
-  put(registration: Registration, json: string): void {
+  put(id: string, registration: Registration, json: string): void {
+    expect(id).toBe(sortKey(registration.key));
     expect(json).toBe(JSON.stringify(registration));
-    this.pools.set(poolName(registration.key), registration);
+    this.pools.set(id, registration);
     this.changes += 1;
   }
 
-  remove(key: PoolKey, departure: Departure): void {
-    expect(this.pools.delete(poolName(key))).toBe(true);
+  remove(id: string, departure: Departure): void {
+    expect(this.pools.delete(id)).toBe(true);
     this.departures.push(departure);
     this.changes += 1;
   }

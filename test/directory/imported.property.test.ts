@@ -68,10 +68,11 @@ for (const [mode, rule] of Object.entries({ karmada, mcs })) {
           const routers = directory.routers();
           if (event.type === "register") {
             const registration = makeRegistration({ key: event.key, model: event.model });
-            livePools.put(registration, JSON.stringify(registration));
+            livePools.put(sortKey(event.key), registration, JSON.stringify(registration));
             live.set(sortKey(event.key), registration);
           } else if (event.type === "expire") {
-            if (live.delete(sortKey(event.key))) livePools.remove(event.key, LEFT);
+            const id = sortKey(event.key);
+            if (live.delete(id)) livePools.remove(id, LEFT);
           } else {
             send(sink, event);
             slices.apply(event);

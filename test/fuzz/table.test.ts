@@ -97,8 +97,8 @@ function storeOver(table: RegistrationTable, listed: Map<string, string>) {
     replicationGraceSecs: GRACE_SECS,
     skewSecs: SKEW_SECS,
     livePools: {
-      put: ({ key }, json) => listed.set(sortKey(key), json),
-      remove: (key) => listed.delete(sortKey(key)),
+      put: (id, _, json) => listed.set(id, json),
+      remove: (id) => listed.delete(id),
     },
     clock,
     runClock: new RunClock(clock, () => {}),

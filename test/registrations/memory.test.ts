@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { poolName } from "../../src/pools/pool.ts";
+import { keyOf, sortKey } from "../../src/pools/pool.ts";
 import { MemoryStore } from "../../src/registrations/memory.ts";
 import type { LivePools } from "../../src/registrations/store.ts";
 import { ServiceError } from "../../src/runtime/errors.ts";
@@ -75,8 +75,8 @@ test("a pause makes every lease longer, to the millisecond", () => {
 test("a pause gives no pool that is renewed after it the lease of one that was renewed just before", () => {
   const live = new Set<string>();
   const { store, advance, pause, wake } = open({
-    put: ({ key }) => live.add(key.dgd_name),
-    remove: (key) => live.delete(key.dgd_name),
+    put: (_, { key }) => live.add(key.dgd_name),
+    remove: (id) => live.delete(keyOf(id)?.dgd_name ?? ""),
   });
   const [early, late] = ["early", "late"].map((name) => makeRegistration({ key: makeKey(name) }));
   // The last beat before the pause is at 5 s, and what goes on after that counts as no time.
@@ -100,13 +100,13 @@ test("it lists what a simple model lists, whatever happens in whatever order", (
   );
   fc.assert(
     fc.property(
-      fc.uniqueArray(anyKey, { minLength: 5, maxLength: 5, selector: poolName }),
+      fc.uniqueArray(anyKey, { minLength: 5, maxLength: 5, selector: sortKey }),
       fc.array(action, { maxLength: 40 }),
       (keys, actions) => {
         const live = new Set<string>();
         const { store, advance, pause, wake } = open({
-          put: ({ key }) => live.add(poolName(key)),
-          remove: (key) => live.delete(poolName(key)),
+          put: (id) => live.add(id),
+          remove: (id) => live.delete(id),
         });
         // How long each pool still has, by a clock that pauses don't move.
         const leftMs = new Map<string, number>();
@@ -114,7 +114,7 @@ test("it lists what a simple model lists, whatever happens in whatever order", (
           if (step.kind === "register") {
             const key = keys[step.key] ?? makeKey("never");
             send(store, makeRegistration({ key }));
-            leftMs.set(poolName(key), LEASE_SECS * 1000);
+            leftMs.set(sortKey(key), LEASE_SECS * 1000);
           } else if (step.kind === "advance") {
             // On the beat, so that the model need not know how long ago the last one was.
             const ms = Math.ceil(step.ms / 250) * 250;

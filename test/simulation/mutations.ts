@@ -137,10 +137,10 @@ export const MUTATIONS: readonly Mutation[] = [
     after: 'const present = "replaced" as "kept" | "replaced";',
   },
   {
-    bug: "the list is not sorted by namespace",
+    bug: "the list is not sorted part by part: a name stands behind those that it is the beginning of",
     file: "src/pools/pool.ts",
-    before: "    compareText(a.namespace, b.namespace) ||\n    compareText(a.dgd_name, b.dgd_name)",
-    after: "    compareText(a.dgd_name, b.dgd_name) ||\n    compareText(a.namespace, b.namespace)",
+    before: "  if (code === SLASH) return -1;\n",
+    after: "",
   },
   {
     bug: "a list made anew takes the place of one that is the same, with an ETag of its own",

@@ -424,7 +424,7 @@ export class DynamoStore implements RegistrationStore {
   #announce(pool: Mutable<Pool>): void {
     const registration = registrationOf(pool);
     pool.parsed = undefined;
-    this.#options.livePools.put(registration, registrationJson(registration, pool.text));
+    this.#options.livePools.put(pool.id, registration, registrationJson(registration, pool.text));
   }
 
   #unlist(pool: Mutable<Pool>): void {
@@ -432,7 +432,7 @@ export class DynamoStore implements RegistrationStore {
     pool.isListed = false;
     this.#live -= 1;
     this.#counts.expired += 1;
-    this.#options.livePools.remove(pool.key, this.#departureOf(pool));
+    this.#options.livePools.remove(pool.id, this.#departureOf(pool));
     this.#options.log.info("pool expired", { pool: poolName(pool.key) });
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, spyOn, test } from "bun:test";
-import { poolName, type Registration, sortKey } from "../../../src/pools/pool.ts";
+import { type Registration, sortKey } from "../../../src/pools/pool.ts";
 import { decode, encode, type Item } from "../../../src/registrations/dynamodb/item.ts";
 import { DynamoStore, type DynamoStoreOptions } from "../../../src/registrations/dynamodb/store.ts";
 import { TableError } from "../../../src/registrations/dynamodb/table.ts";
@@ -35,12 +35,12 @@ function make(setting: Setting = {}) {
   const pools = new Map<string, Registration>();
   let changes = 0;
   const livePools: LivePools = {
-    put(registration) {
-      pools.set(poolName(registration.key), registration);
+    put(id, registration) {
+      pools.set(id, registration);
       changes += 1;
     },
-    remove(key) {
-      expect(pools.delete(poolName(key))).toBe(true);
+    remove(id) {
+      expect(pools.delete(id)).toBe(true);
       changes += 1;
     },
   };
