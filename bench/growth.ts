@@ -27,7 +27,7 @@ export async function growthFigures(programs: Programs): Promise<Figure[]> {
     await Bun.sleep(SETTLE_MS);
     add("memory", pools, "MB", service.memoryBytes());
     const bodiesPath = await saveBodies(bodies);
-    await load({ server: service, bodiesPath }, WARM_UP_SECS);
+    await load({ server: service, bodiesPath }, WARM_UP_SECS).rates();
     const rateOf = async (what: Omit<Load, "server">) => await rate(service, what);
     add("POST unchanged", pools, "/core s", await rateOf({ bodiesPath }));
     add("GET", pools, "/core s", await rateOf({}));
@@ -39,5 +39,5 @@ export async function growthFigures(programs: Programs): Promise<Figure[]> {
 }
 
 async function rate(server: Server, what: Omit<Load, "server">): Promise<number> {
-  return (await load({ server, ...what }, ROUND_SECS)).perCoreSecond;
+  return (await load({ server, ...what }, ROUND_SECS).rates()).perCoreSecond;
 }

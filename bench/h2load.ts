@@ -1,6 +1,6 @@
 import { BenchError } from "./errors.ts";
-import { CONNECTIONS, type Rates } from "./load.ts";
-import { LOAD_CORE, pinned } from "./pin.ts";
+import { Generator } from "./generator.ts";
+import { CONNECTIONS } from "./load.ts";
 import type { Server } from "./server.ts";
 
 /** What h2load sends, over and over. */
@@ -14,25 +14,24 @@ export interface Requests {
   readonly protocol: "h1" | "h2c";
 }
 
-/** Sends as many requests as the server takes: one at a time on each connection, from one thread. */
-export async function h2load(requests: Requests, seconds: number): Promise<Rates> {
+/**
+ * Sends as many requests as the server takes, one at a time on each connection, from one thread, for so
+ * many seconds.
+ */
+export function h2load(requests: Requests, seconds: number): Generator {
   const { server, path, bodyPath, headers, protocol } = requests;
   const args = ["-c", `${CONNECTIONS}`, "-m", "1", "-t", "1", "-D", `${seconds}`];
   if (protocol === "h1") args.push("--h1");
   for (const [name, value] of Object.entries(headers)) args.push("-H", `${name}: ${value}`);
   if (bodyPath !== undefined) args.push("-d", bodyPath);
 
-  const cpuBefore = server.cpuSecs();
-  const command = pinned(LOAD_CORE, ["h2load", ...args, `${server.url}${path}`]);
-  const child = Bun.spawn(command, { stdout: "pipe", stderr: "pipe" });
-  const [output, complaint] = await Promise.all([child.stdout.text(), child.stderr.text()]);
-  const cpuSecs = server.cpuSecs() - cpuBefore;
-
-  const perSecond = /^finished in .*, ([\d.]+) req\/s/m.exec(output)?.[1];
-  const [, done, succeeded] = /(\d+) done, (\d+) succeeded, 0 failed, 0 errored/.exec(output) ?? [];
-  const ok = /^status codes: (\d+) 2xx/m.exec(output)?.[1];
-  if (perSecond === undefined || done === undefined || succeeded !== done || ok !== done) {
-    throw new BenchError(`h2load failed on ${server.url}: ${output}${complaint}`);
-  }
-  return { perCoreSecond: Number(done) / cpuSecs, perSecond: Number(perSecond) };
+  return new Generator(server, ["h2load", ...args, `${server.url}${path}`], (output) => {
+    const [, done, succeeded] =
+      /(\d+) done, (\d+) succeeded, 0 failed, 0 errored/.exec(output) ?? [];
+    const ok = /^status codes: (\d+) 2xx/m.exec(output)?.[1];
+    if (done === undefined || succeeded !== done || Number(ok) < Number(done)) {
+      throw new BenchError(`h2load failed on ${server.url}: ${output}`);
+    }
+    return Number(done);
+  });
 }

@@ -1,5 +1,5 @@
 import { BenchError } from "./errors.ts";
-import { LOAD_CORE, pinned } from "./pin.ts";
+import { Generator } from "./generator.ts";
 import type { Server } from "./server.ts";
 
 export const CONNECTIONS = 32;
@@ -13,13 +13,6 @@ export interface Load {
   readonly bodiesPath?: string;
 }
 
-export interface Rates {
-  /** Requests for each second of CPU time that the server took. */
-  readonly perCoreSecond: number;
-  /** Requests for each second that went by: less, where others wanted the CPU as well. */
-  readonly perSecond: number;
-}
-
 /** Where the load generator is. */
 export function findWrk(): string {
   const path = Bun.which("wrk");
@@ -29,25 +22,19 @@ export function findWrk(): string {
   return path;
 }
 
-/** Sends as many requests for `/pools` as the server takes, from one thread. */
-export async function load({ server, etag, bodiesPath }: Load, seconds: number): Promise<Rates> {
+/** Sends as many requests for `/pools` as the server takes, from one thread, for so many seconds. */
+export function load({ server, etag, bodiesPath }: Load, seconds: number): Generator {
   const args = ["--threads", "1", "--connections", `${CONNECTIONS}`, "--duration", `${seconds}s`];
   if (etag !== undefined) args.push("--header", `If-None-Match: ${etag}`);
   if (bodiesPath !== undefined) args.push("--script", `${import.meta.dir}/post.lua`);
   args.push(`${server.url}/pools`);
   if (bodiesPath !== undefined) args.push("--", bodiesPath);
-
-  const cpuBefore = server.cpuSecs();
-  const command = pinned(LOAD_CORE, [findWrk(), ...args]);
-  const wrk = Bun.spawn(command, { stdout: "pipe", stderr: "pipe" });
-  const [output, complaint] = await Promise.all([wrk.stdout.text(), wrk.stderr.text()]);
-  const cpuSecs = server.cpuSecs() - cpuBefore;
-
-  const requests = /^\s*(\d+) requests in /m.exec(output)?.[1];
-  const perSecond = /^Requests\/sec:\s+([\d.]+)$/m.exec(output)?.[1];
-  // Errors are answered quickly, and would pass for speed.
-  if (requests === undefined || /Non-2xx|Socket errors/.test(output)) {
-    throw new BenchError(`wrk failed on ${server.url}: ${output}${complaint}`);
-  }
-  return { perCoreSecond: Number(requests) / cpuSecs, perSecond: Number(perSecond) };
+  return new Generator(server, [findWrk(), ...args], (output) => {
+    const requests = /^\s*(\d+) requests in /m.exec(output)?.[1];
+    // Errors are answered quickly, and would pass for speed.
+    if (requests === undefined || /Non-2xx|Socket errors/.test(output)) {
+      throw new BenchError(`wrk failed on ${server.url}: ${output}`);
+    }
+    return Number(requests);
+  });
 }

@@ -33,19 +33,23 @@ function choose(accepted: string): Coding {
   return CODINGS.find((coding) => coding === best) ?? "identity";
 }
 
+/** What the client says that it has already, as `isUnchanged` takes it; null where it says nothing. */
+export function conditionOf({ headers }: Request): string | null {
+  return headers.get("if-none-match");
+}
+
 /**
- * Whether the client has this content already (`If-None-Match`, RFC 9110, section 13.1.2). It has,
- * in whichever coding: the ETag of any of them stands for the same content.
+ * Whether a client with this condition has this content already (`If-None-Match`, RFC 9110, section
+ * 13.1.2). It has, in whichever coding: the ETag of any of them stands for the same content.
  */
-export function isUnchanged(request: Request, representation: Representation): boolean {
-  const condition = request.headers.get("if-none-match");
+export function isUnchanged(condition: string | null, { etags }: Representation): boolean {
   if (condition === null) return false;
-  const { identity, gzip, zstd } = representation.etags;
+  const { identity, gzip, zstd } = etags;
   if (condition === zstd || condition === gzip || condition === identity) return true;
   // One strong ETag, which is what nearly every client sends, and it is not among them.
   if (condition.startsWith('"') && condition.indexOf('"', 1) === condition.length - 1) return false;
   if (condition.trim() === "*") return true;
-  const etags = [identity, gzip, zstd];
+  const known = [identity, gzip, zstd];
   const listed = condition.match(/"[^"]*"/g) ?? [];
-  return listed.some((etag) => etags.includes(etag));
+  return listed.some((etag) => known.includes(etag));
 }

@@ -6,16 +6,17 @@ import type { Answer } from "./answer.ts";
 import { chooseCoding, isUnchanged } from "./negotiate.ts";
 
 /**
- * The answer to a `GET` of a list: its body, or 304 where the client has that already. `waitSecs` is
- * how long the client was allowed to wait for it, where it was.
+ * The answer to a `GET` of a list: its body, or 304 where the client has that already, by the condition
+ * of its request. `waitSecs` is how long the client was allowed to wait for it, where it was.
  */
 export function listAnswer(
   request: Request,
+  condition: string | null,
   representation: Representation,
   waitSecs?: number,
 ): Answer {
   const coding = chooseCoding(request, representation);
-  const status = isUnchanged(request, representation) ? 304 : 200;
+  const status = isUnchanged(condition, representation) ? 304 : 200;
   let known = knownAnswers.get(representation);
   if (known === undefined) {
     known = { 200: {}, 304: {} };

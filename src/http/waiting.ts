@@ -1,7 +1,7 @@
 import type { ListWaiters } from "../directory/waiters.ts";
 import { limits } from "../runtime/limits.ts";
 import type { Answer } from "./answer.ts";
-import { isUnchanged } from "./negotiate.ts";
+import { conditionOf, isUnchanged } from "./negotiate.ts";
 import { preferredWaitSecs } from "./prefer.ts";
 import { listAnswer } from "./respond.ts";
 import type { Handler } from "./routes.ts";
@@ -22,12 +22,15 @@ const GONE: Answer = {
  */
 export function listHandler(waiters: ListWaiters): Handler {
   return (request, server) => {
-    const waitSecs = appliedWaitSecs(request);
-    if (waitSecs === undefined || !waiters.isOpen()) return listAnswer(request, waiters.list());
-    if (waitSecs === 0) return listAnswer(request, waiters.list(), waitSecs);
+    const condition = conditionOf(request);
+    const waitSecs = appliedWaitSecs(request, condition);
+    if (waitSecs === undefined || !waiters.isOpen()) {
+      return listAnswer(request, condition, waiters.list());
+    }
+    if (waitSecs === 0) return listAnswer(request, condition, waiters.list(), waitSecs);
     const { promise, resolve } = Promise.withResolvers<Answer>();
     waiters.hold({
-      has: (list) => isUnchanged(request, list),
+      has: (list) => isUnchanged(condition, list),
       waitMs: waitSecs * 1000,
       signal: request.signal,
       answer(list) {
@@ -37,7 +40,7 @@ export function listHandler(waiters: ListWaiters): Handler {
         }
         // Bun does not do this by itself.
         server.timeout(request, limits.idleSecs);
-        resolve(listAnswer(request, list, waitSecs));
+        resolve(listAnswer(request, condition, list, waitSecs));
       },
     });
     // It is silent for longer than a connection may be otherwise.
@@ -47,11 +50,10 @@ export function listHandler(waiters: ListWaiters): Handler {
 }
 
 /** How long to wait at most, in seconds; undefined where there is nothing to wait for. */
-function appliedWaitSecs({ headers }: Request): number | undefined {
+function appliedWaitSecs({ headers }: Request, condition: string | null): number | undefined {
+  if (condition === null) return undefined;
   const waitSecs = preferredWaitSecs(headers);
-  if (waitSecs === undefined) return undefined;
-  const known = headers.get("if-none-match");
   // No change would ever differ from any content at all.
-  if (known === null || known.trim() === "*") return undefined;
+  if (waitSecs === undefined || condition.trim() === "*") return undefined;
   return Math.min(waitSecs, limits.waitSecs);
 }

@@ -50,7 +50,7 @@ test("the ETag of any coding of the current body matches, strong or weak, alone 
     "*",
     " * ",
   ]) {
-    expect(isUnchanged(request({ "if-none-match": condition }), large)).toBe(true);
+    expect(isUnchanged(condition, large)).toBe(true);
   }
 });
 
@@ -65,7 +65,7 @@ test("any other ETag does not match", () => {
     '"*"',
     "",
   ]) {
-    expect(isUnchanged(request({ "if-none-match": condition }), large)).toBe(false);
+    expect(isUnchanged(condition, large)).toBe(false);
   }
-  expect(isUnchanged(request({}), large)).toBe(false);
+  expect(isUnchanged(null, large)).toBe(false);
 });

@@ -1,12 +1,15 @@
 import { expect, test } from "bun:test";
 import { Representation } from "../../src/directory/representation.ts";
 import { responseOf } from "../../src/http/answer.ts";
+import { conditionOf } from "../../src/http/negotiate.ts";
 import { errorAnswer, listAnswer, refusal } from "../../src/http/respond.ts";
 import { ServiceError } from "../../src/runtime/errors.ts";
 
 const list = new Representation(`{"pools":["${"x".repeat(2000)}"]}`);
+const answerTo = (request: Request, waitSecs?: number) =>
+  responseOf(listAnswer(request, conditionOf(request), list, waitSecs));
 const get = (headers: Record<string, string> = {}) =>
-  responseOf(listAnswer(new Request("http://x/", { headers }), list));
+  answerTo(new Request("http://x/", { headers }));
 
 test("a list has its bytes, its type, a strong ETag, and says how it may be cached", async () => {
   const response = get();
@@ -30,7 +33,7 @@ test("a coded list says its coding, and has that coding's ETag", async () => {
 
 test("only who was allowed to wait is told so, for how long", () => {
   for (const waitSecs of [undefined, 5, 60, undefined]) {
-    const { headers } = responseOf(listAnswer(new Request("http://x/"), list, waitSecs));
+    const { headers } = answerTo(new Request("http://x/"), waitSecs);
     const expected = waitSecs === undefined ? null : `wait=${waitSecs}`;
     expect(headers.get("preference-applied")).toBe(expected);
   }

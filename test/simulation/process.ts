@@ -160,8 +160,7 @@ export class Process {
       const list = this.#directory[path]();
       const etag = list.etags.identity;
       if (ifNoneMatch === undefined) return { status: 200, etag, body: this.#bodyOf(list) };
-      const headers = { "If-None-Match": ifNoneMatch };
-      const { status } = listAnswer(new Request("http://replica/", { headers }), list);
+      const { status } = listAnswer(new Request("http://replica/"), ifNoneMatch, list);
       return { status, etag, body: this.#bodyOf(list) };
     } catch (error) {
       if (!(error instanceof ServiceError)) this.#options.report("errors", `GET: ${error}`);

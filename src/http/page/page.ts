@@ -1,6 +1,6 @@
 import { Representation } from "../../directory/representation.ts";
 import type { Answer } from "../answer.ts";
-import { chooseCoding, isUnchanged } from "../negotiate.ts";
+import { chooseCoding, conditionOf, isUnchanged } from "../negotiate.ts";
 import { bundle } from "./bundle.ts" with { type: "macro" };
 
 const { html, scriptHash, styleHash } = bundle();
@@ -40,7 +40,8 @@ export function pageAnswer(request: Request): Answer {
     ETag: representation.etags[coding],
     Vary: "Accept-Encoding",
   });
-  if (isUnchanged(request, representation)) return { status: 304, headers, body: null };
+  if (isUnchanged(conditionOf(request), representation))
+    return { status: 304, headers, body: null };
   if (coding !== "identity") headers.set("Content-Encoding", coding);
   return { status: 200, headers, body: representation.in(coding) };
 }
