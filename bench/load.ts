@@ -24,7 +24,16 @@ export function findWrk(): string {
 
 /** Sends as many requests for `/pools` as the server takes, from one thread, for so many seconds. */
 export function load({ server, etag, bodiesPath }: Load, seconds: number): Generator {
-  const args = ["--threads", "1", "--connections", `${CONNECTIONS}`, "--duration", `${seconds}s`];
+  const args = [
+    "--threads",
+    "1",
+    "--connections",
+    `${CONNECTIONS}`,
+    "--duration",
+    `${seconds}s`,
+    "--timeout",
+    "30s",
+  ];
   if (etag !== undefined) args.push("--header", `If-None-Match: ${etag}`);
   if (bodiesPath !== undefined) args.push("--script", `${import.meta.dir}/post.lua`);
   args.push(`${server.url}/pools`);
