@@ -6,9 +6,10 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { BenchError } from "./errors.ts";
 import { atMost, below, type Figure, figure } from "./figure.ts";
+import { load } from "./load.ts";
 import { itemsOf, mergeMs, REGIONS } from "./merge.ts";
 import { LOAD_CORE, pinned } from "./pin.ts";
-import type { Programs } from "./programs.ts";
+import { type Programs, saveBodies } from "./programs.ts";
 import { fetchList, registrations } from "./registrations.ts";
 import { calmest, type Rounds } from "./rounds.ts";
 import { freePort, type Server, startService } from "./server.ts";
@@ -19,6 +20,7 @@ const ROUNDS: Rounds = { wanted: 3, spare: 3 };
 const POLLS_A_ROUND = 2;
 /** How many of the items are renewed between two rounds. */
 const RENEWED = 250;
+const LOAD_SECS = 3;
 const TABLE = "pools";
 const KEYS = { accessKeyId: "bench", secretAccessKey: "bench" };
 const EMULATOR = `${import.meta.dir}/../node_modules/@dynoxide/linux-x64/dynoxide`;
@@ -58,11 +60,14 @@ export async function tableFigures(programs: Programs): Promise<Figure[]> {
     const cpuMs = ((service.cpuSecs() - before) * 1000) / POLLS_A_ROUND;
     return { cpuMs, p99Ms: await listP99Ms(service) };
   });
+  const bodiesPath = await saveBodies(bodies.slice(0, RENEWED));
+  const { perCoreSecond } = await load({ server: service, bodiesPath }, LOAD_SECS).rates();
   const each = (name: "cpuMs" | "p99Ms") => ({ service: samples.map((sample) => sample[name]) });
   return [
     figure("a poll of 10,000 items: CPU of all threads", "ms", each("cpuMs")),
     ...merging,
     figure("GET /pools meanwhile, p99", "ms", each("p99Ms"), below(10)),
+    figure("POST unchanged, written to the table", "/core s", { service: [perCoreSecond] }),
   ];
 }
 
