@@ -2,7 +2,7 @@ import { ImportedDirectory } from "../src/directory/imported.ts";
 import { mcs } from "../src/kubernetes/mcs.ts";
 import type { SliceSink } from "../src/kubernetes/reflector.ts";
 import type { EndpointSlice } from "../src/kubernetes/slice-api.ts";
-import { parseRegistration } from "../src/pools/schema.ts";
+import { parseRegistration } from "../src/pools/parse.ts";
 import { MemoryStore } from "../src/registrations/memory.ts";
 import { systemClock } from "../src/runtime/clock.ts";
 import { RunClock } from "../src/runtime/run-clock.ts";
@@ -88,7 +88,11 @@ async function eventSamples() {
     clock: systemClock,
     log,
   });
-  for (const text of registrations(POOLS)) directory.register(parseRegistration(text), text);
+  for (const text of registrations(POOLS)) {
+    const registration = parseRegistration(text);
+    if (registration === undefined) throw new BenchError(`this is no registration: ${text}`);
+    directory.register(registration, text);
+  }
   const [sink] = sinks;
   const slices = slicesOf(POOLS);
   sink?.replace(slices);

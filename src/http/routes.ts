@@ -62,9 +62,11 @@ export function createRoutes(options: RoutesOptions): Routes {
       async POST(request) {
         const text = await bodies.readJson(request);
         if (!directory.renew(text)) {
-          // Loaded with the first heartbeat, for it is most of what a start would cost.
-          const { parseRegistration } = await import("../pools/schema.ts");
-          await directory.register(parseRegistration(text), text);
+          // Loaded with the first heartbeat that has to be parsed: a start doesn't need it.
+          const { parseRegistration, refusalOf } = await import("../pools/parse.ts");
+          const registration = parseRegistration(text);
+          if (registration === undefined) throw await refusalOf(text);
+          await directory.register(registration, text);
         }
         return registered;
       },

@@ -1,11 +1,10 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import { parseRegistration } from "../../src/pools/parse.ts";
 import { type Registration, sortKey } from "../../src/pools/pool.ts";
-import { parseRegistration } from "../../src/pools/schema.ts";
 import { encode, type Item } from "../../src/registrations/dynamodb/item.ts";
 import { DynamoStore } from "../../src/registrations/dynamodb/store.ts";
 import { type RegistrationTable, TableError } from "../../src/registrations/dynamodb/table.ts";
-import { ServiceError } from "../../src/runtime/errors.ts";
 import { RunClock } from "../../src/runtime/run-clock.ts";
 import { openAnsweredTable } from "../support/aws-answers.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -78,12 +77,7 @@ function fateOf(item: unknown): { readonly json: string } | "dead" | "left out" 
 }
 
 function readOf(text: string | undefined): Registration | undefined {
-  try {
-    return text === undefined ? undefined : parseRegistration(text);
-  } catch (error) {
-    if (error instanceof ServiceError) return undefined;
-    throw error;
-  }
+  return text === undefined ? undefined : parseRegistration(text);
 }
 
 function storeOver(table: RegistrationTable, listed: Map<string, string>) {

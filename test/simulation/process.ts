@@ -6,8 +6,8 @@ import { listAnswer } from "../../src/http/respond.ts";
 import { karmada } from "../../src/kubernetes/karmada.ts";
 import { mcs } from "../../src/kubernetes/mcs.ts";
 import { Reflector } from "../../src/kubernetes/reflector.ts";
+import { parseRegistration } from "../../src/pools/parse.ts";
 import { type Registration, sortKey } from "../../src/pools/pool.ts";
-import { parseRegistration } from "../../src/pools/schema.ts";
 import { DynamoStore } from "../../src/registrations/dynamodb/store.ts";
 import { MemoryStore } from "../../src/registrations/memory.ts";
 import type { LivePools, RegistrationStore } from "../../src/registrations/store.ts";
@@ -138,7 +138,9 @@ export class Process {
         acknowledge();
         return;
       }
-      const result = this.#directory.register(parseRegistration(text), text);
+      const parsed = parseRegistration(text);
+      if (parsed === undefined) throw new Error(`it says no registration: ${text}`);
+      const result = this.#directory.register(parsed, text);
       if (result === undefined) {
         acknowledge();
         return;

@@ -1,7 +1,6 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import { parseRegistration } from "../../pools/parse.ts";
 import { type Registration, sortKey } from "../../pools/pool.ts";
-import { parseRegistration } from "../../pools/schema.ts";
-import { ServiceError } from "../../runtime/errors.ts";
 
 /** An item of the table, or the part of one that was asked for. */
 export type Item = Readonly<Record<string, AttributeValue>>;
@@ -77,11 +76,6 @@ export function finite(value: unknown): number | undefined {
  * key says.
  */
 export function parseText(id: string, text: string): Registration | undefined {
-  try {
-    const registration = parseRegistration(text);
-    return sortKey(registration.key) === id ? registration : undefined;
-  } catch (error) {
-    if (error instanceof ServiceError) return undefined;
-    throw error;
-  }
+  const registration = parseRegistration(text);
+  return registration !== undefined && sortKey(registration.key) === id ? registration : undefined;
 }

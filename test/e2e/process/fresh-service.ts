@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { exchange, RawConnection } from "../../support/raw-http.ts";
-import { freshKey, getList, post, register, registration } from "../../support/relay.ts";
-import { Service } from "../../support/service.ts";
+import { freshKey, getList, post, postText, register, registration } from "../../support/relay.ts";
+import { Service, temporaryFolder } from "../../support/service.ts";
 
 export function freshServiceTests(command: readonly string[]): void {
   const start = (...args: string[]) => Service.start(command, { args });
@@ -93,6 +94,33 @@ export function freshServiceTests(command: readonly string[]): void {
       expect(headers.get("content-encoding")).toBe(coding);
       expect(headers.get("vary")).toBe("Accept-Encoding");
     }
+  });
+
+  test("arktype is loaded for a body that is refused, and for no other", async () => {
+    using folder = temporaryFolder();
+    const probe = join(folder.path, "probe.js");
+    // arktype can't be loaded without its registry, which is global.
+    const answer = 'console.error("arktype is loaded: " + ("$ark" in globalThis))';
+    await Bun.write(probe, `process.on("SIGUSR2", () => ${answer});`);
+    await using service = await Service.start(command, {
+      env: { BUN_OPTIONS: `--preload=${probe}` },
+    });
+    const isLoaded = async (times: number) => {
+      service.kill("SIGUSR2");
+      const said = await service.says(new RegExp(`(?:arktype is loaded: (\\w+)[^]*?){${times}}`));
+      return said[1];
+    };
+    await register(service.url, registration());
+    await register(service.url, registration({ frontends: [], capacity: null, extra: 1 }));
+    expect((await postText(service.url, "{")).status).toBe(400);
+    expect(await isLoaded(1)).toBe("false");
+    const refused = await post(service.url, registration({ model: "", frontends: ["a", 1] }));
+    expect(refused.status).toBe(400);
+    expect(await refused.text()).toBe(
+      "frontends[0] must be an http or https URL with a host and no path, query, fragment or user " +
+        "(was 'a'); model must be a string that is not blank (was '')",
+    );
+    expect(await isLoaded(2)).toBe("true");
   });
 
   test("a restart loses the registrations and says so", async () => {

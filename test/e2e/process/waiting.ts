@@ -98,6 +98,8 @@ export function waitingTests(command: readonly string[]): void {
     async () => {
       await using service = await start();
       const list = `${service.url}/pools`;
+      // The first one loads what parses it.
+      await register(service.url, registration());
       const etag = await etagOf(list);
       const waiting = ["identity", "gzip", "zstd"].map((coding) =>
         waitFor(list, etag, 60, { headers: { "Accept-Encoding": coding } }),
