@@ -119,6 +119,12 @@ export const MUTATIONS: readonly Mutation[] = [
     after: "if (runClock.pausedMs() < pausedMs) {",
   },
   {
+    bug: "of two writes that are under way at once, the one that is answered last stands",
+    file: DYNAMO,
+    before: "const record = hasOverlapped ?",
+    after: "const record = false && before ?",
+  },
+  {
     bug: "an answer that comes after the deadline counts",
     file: "src/runtime/clock.ts",
     before: "    if (clock.monotonicMs() - beganAtMs > deadlineMs) throw reason;\n",

@@ -22,8 +22,9 @@ export interface TableListener {
 /** A write as it was done. */
 export interface Done {
   readonly id: string;
-  /** The registration that the item had, where it had one, and that it has. */
-  readonly oldText: string | undefined;
+  /** What the item was. */
+  readonly old: Item;
+  /** The registration that it has now. */
   readonly text: string;
   readonly commit: number;
 }
@@ -99,8 +100,7 @@ export class TableClient implements RegistrationTable {
       () => {
         const { old, commit } = table.update(replica.region, write);
         const text = table.get(replica.region, write.id)?.registration?.S ?? "";
-        const oldText = old.registration?.S;
-        listener.writeDone({ id: write.id, oldText, text, commit }, signal);
+        listener.writeDone({ id: write.id, old, text, commit }, signal);
         return old;
       },
       "write",

@@ -53,6 +53,8 @@ interface Record {
   /** What the text says, from when it is parsed until it has been told. */
   readonly parsed: Registration | undefined;
   readonly renewal: Renewal;
+  /** When what a write of our own took the place of had been renewed; undefined for a read. */
+  readonly replacedMs: number | undefined;
 }
 
 interface Pool extends Record {
@@ -193,6 +195,7 @@ export class DynamoStore implements RegistrationStore {
     const { table, clock, heartbeatIntervalSecs, leaseSecs, region } = this.#options;
     const id = sortKey(registration.key);
     const known = this.#pools.get(id);
+    const knownRenewal = known?.renewal;
     const json = JSON.stringify(registration);
     const isSame =
       known !== undefined &&
@@ -218,7 +221,7 @@ export class DynamoStore implements RegistrationStore {
       const found = decode(old);
       const wasLive = found.text !== undefined && this.#endsAtMs(found) >= this.#nowMs();
       if (!wasLive) result = "added";
-      if (found.text === text) return;
+      if (found.text === text) return found;
       const before = found.text === undefined ? undefined : parseText(id, found.text);
       const fields = before === undefined ? [] : differences(before, kept);
       if (wasLive && fields.length > 0) {
@@ -226,16 +229,17 @@ export class DynamoStore implements RegistrationStore {
         this.#counts.disagreements += 1;
         this.#disagreements.note(registration.key, fields);
       }
-      if (present === "replaced" || old.registration === undefined) return;
+      if (present === "replaced" || old.registration === undefined) return found;
       if (found.text !== undefined && before !== undefined && fields.length === 0) {
         text = found.text;
-      } else {
-        await table.write({ id, text, renewal, present: "replaced" }, signal);
+        return found;
       }
+      return decode(await table.write({ id, text, renewal, present: "replaced" }, signal));
     };
+    let replaced: Decoded;
     try {
       const deadlineMs = (heartbeatIntervalSecs * 1000) / 2;
-      await this.#writes.count(() => this.#within(deadlineMs, write));
+      replaced = await this.#writes.count(() => this.#within(deadlineMs, write));
     } catch (error) {
       this.#counts.failed += 1;
       throw new ServiceError("unavailable", `the registration was not kept: ${messageOf(error)}`);
@@ -245,12 +249,16 @@ export class DynamoStore implements RegistrationStore {
     const isMended = this.#undecodable.delete(id);
     const before = this.#pools.get(id);
     const wasInGrace = this.#isInGrace(before);
-    const pool = this.#put(before, id, {
+    const written: Record = {
       key: registration.key,
       text,
       parsed: text === json ? registration : undefined,
       renewal,
-    });
+      replacedMs: replaced.renewedAtMs,
+    };
+    const hasOverlapped = before !== undefined && before.renewal !== knownRenewal;
+    const record = hasOverlapped ? this.#joined(before, written, replaced) : written;
+    const pool = this.#put(before, id, record);
     pool.writtenAt = this.#events;
     if (isMended || wasInGrace) this.#settleAll(this.#asOfMs);
     else this.#settle(pool, this.#asOfMs);
@@ -376,6 +384,20 @@ export class DynamoStore implements RegistrationStore {
     return this.#lapsesAtMs(renewal) + (isOurs ? 0 : this.#options.replicationGraceSecs * 1000);
   }
 
+  /**
+   * What a write of our own, which took the place of `replaced`, makes of what came to be known of its
+   * pool while it was under way: the registration that the table took last, and the longer lease, which
+   * was granted and must not end early.
+   */
+  #joined(known: Pool, written: Record, replaced: Decoded): Record {
+    const last = isLater(known, written.renewal.renewedAtMs, replaced) ? known : written;
+    const isLonger = this.#lapsesAtMs(known.renewal) > this.#lapsesAtMs(written.renewal);
+    const { key, text, parsed, replacedMs } = last;
+    // A copy, which tells other writes that are under way that something came meanwhile.
+    const renewal = { ...(isLonger ? known : written).renewal };
+    return { key, text, parsed, renewal, replacedMs };
+  }
+
   #isInGrace(pool: Pool | undefined): boolean {
     return pool?.isListed === true && this.#lapsesAtMs(pool.renewal) < this.#asOfMs;
   }
@@ -452,10 +474,11 @@ export class DynamoStore implements RegistrationStore {
   #put(
     pool: Mutable<Pool> | undefined,
     id: string,
-    { key, text, parsed, renewal }: Record,
+    { key, text, parsed, renewal, replacedMs }: Record,
   ): Mutable<Pool> {
     if (pool !== undefined) {
       pool.renewal = renewal;
+      pool.replacedMs = replacedMs;
       if (pool.text === text) return pool;
     }
     const bytes = Buffer.byteLength(text);
@@ -467,6 +490,7 @@ export class DynamoStore implements RegistrationStore {
         text,
         parsed,
         renewal,
+        replacedMs,
         bytes,
         writtenAt: 0,
         foundAt: 0,
@@ -569,6 +593,7 @@ export class DynamoStore implements RegistrationStore {
       key,
       parsed,
       renewal: { renewedAtMs, leaseSecs, writtenIn },
+      replacedMs: undefined,
     });
     if (renewedAtMs > futureMs) snapshot.future.push(id);
   }
@@ -698,6 +723,16 @@ function isRenewal({ renewedAtMs, leaseSecs, writtenIn }: Renewal, item: Decoded
   return (
     item.renewedAtMs === renewedAtMs && item.leaseSecs === leaseSecs && item.writtenIn === writtenIn
   );
+}
+
+/**
+ * Whether the table took what came to be known of a pool while a write of ours was under way later than
+ * that write, of `renewedAtMs`, which took the place of `replaced`. However their answers come, the later
+ * of two writes was told of the other. Where neither was, another came between, and clocks have to tell.
+ */
+function isLater(known: Pool, renewedAtMs: number, replaced: Decoded): boolean {
+  if (known.text === replaced.text && isRenewal(known.renewal, replaced)) return false;
+  return known.replacedMs === renewedAtMs || known.renewal.renewedAtMs > renewedAtMs;
 }
 
 /** The registration of a pool. */

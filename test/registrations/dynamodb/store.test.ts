@@ -735,6 +735,137 @@ describe("a write", () => {
   });
 });
 
+describe("writes of one pool that are under way at once", () => {
+  /** A store whose table takes and answers writes as the test says. */
+  async function held() {
+    const made = await opened();
+    await made.store.register(registrationOf("a"));
+    const take: (() => void)[] = [];
+    const answer: (() => void)[] = [];
+    let taken = 0;
+    made.table.beforeWrite = () => new Promise((resolve) => take.push(resolve));
+    made.table.afterWrite = () => {
+      const number = taken;
+      return new Promise((resolve) => {
+        answer[number] = resolve;
+      });
+    };
+    return {
+      ...made,
+      /** Begins a write, and says its number. */
+      begin: async (model: string) => {
+        void made.store.register({ ...registrationOf("a"), model });
+        await settle();
+        return take.length - 1;
+      },
+      take: async (number: number) => {
+        taken = number;
+        take[number]?.();
+        await settle();
+      },
+      answer: async (number: number) => {
+        answer[number]?.();
+        await settle();
+      },
+      model: () => made.pools.get("aws-west/dynamo/a")?.model,
+      setBack: (ms: number) => made.clock.setWall(made.clock.wallMs() - ms),
+    };
+  }
+
+  for (const order of ["in turn", "the other way round"]) {
+    test(`leave what the table took last, where it took the first last and they are answered ${order}`, async () => {
+      const { begin, take, answer, clock, model } = await held();
+      const first = await begin("first");
+      clock.advance(100);
+      const second = await begin("second");
+      await take(second);
+      await take(first);
+      await answer(order === "in turn" ? first : second);
+      await answer(order === "in turn" ? second : first);
+      expect(model()).toBe("first");
+    });
+
+    test(`leave what the table took last, where it took the second last and they are answered ${order}`, async () => {
+      const { begin, take, answer, clock, model } = await held();
+      const first = await begin("first");
+      clock.advance(100);
+      const second = await begin("second");
+      await take(first);
+      await take(second);
+      await answer(order === "in turn" ? first : second);
+      await answer(order === "in turn" ? second : first);
+      expect(model()).toBe("second");
+    });
+  }
+
+  test("leave the later lease, though the other was begun while the wall clock was set back", async () => {
+    const { begin, take, answer, setBack, advance, live, table } = await held();
+    setBack(7000);
+    const first = await begin("same");
+    setBack(-7000);
+    const second = await begin("same");
+    await take(first);
+    await take(second);
+    await answer(second);
+    await answer(first);
+    // No read tells what the table has.
+    table.beforePage = () => {
+      throw new TableError("error", "no read");
+    };
+    await advance(LEASE_SECS * 1000);
+    expect(live()).toEqual(["a"]);
+  });
+
+  test("leave the later lease where two were begun in one moment, and the other came between", async () => {
+    const { begin, take, answer, setBack, advance, live, table } = await held();
+    const first = await begin("same");
+    setBack(7000);
+    const second = await begin("same");
+    setBack(-7000);
+    const third = await begin("same");
+    for (const write of [first, second, third]) await take(write);
+    for (const write of [third, first, second]) await answer(write);
+    table.beforePage = () => {
+      throw new TableError("error", "no read");
+    };
+    await advance(LEASE_SECS * 1000);
+    expect(live()).toEqual(["a"]);
+  });
+
+  test("leave the later lease where the write of another replica came between them", async () => {
+    const { begin, take, answer, setBack, advance, live, table, clock } = await held();
+    setBack(7000);
+    const first = await begin("first");
+    setBack(-7000);
+    const second = await begin("second");
+    await take(first);
+    table.put(...itemOf({ ...registrationOf("a"), model: "third" }, clock.wallMs() - 1));
+    await take(second);
+    await answer(second);
+    await answer(first);
+    table.beforePage = () => {
+      throw new TableError("error", "no read");
+    };
+    await advance(LEASE_SECS * 1000);
+    expect(live()).toEqual(["a"]);
+  });
+
+  test("with a read do not undo what that found, unless they took its place", async () => {
+    for (const isLast of [false, true]) {
+      const { begin, take, answer, advance, table, clock, model } = await held();
+      const number = await begin("ours");
+      if (!isLast) await take(number);
+      clock.advance(100);
+      table.put(...itemOf({ ...registrationOf("a"), model: "theirs" }, clock.wallMs()));
+      await advance(2000);
+      expect(model()).toBe("theirs");
+      if (isLast) await take(number);
+      await answer(number);
+      expect(model()).toBe(isLast ? "ours" : "theirs");
+    }
+  });
+});
+
 describe("operations on the table", () => {
   const ok = { ok: 1, throttled: 0, timeout: 0, denied: 0, error: 0 };
 

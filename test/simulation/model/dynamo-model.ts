@@ -1,5 +1,5 @@
 import type { Registration } from "../../../src/pools/pool.ts";
-import { decode, type Item } from "../../../src/registrations/dynamodb/item.ts";
+import { type Decoded, decode, type Item } from "../../../src/registrations/dynamodb/item.ts";
 import type { Machine } from "../machine.ts";
 import type { Settings } from "../plan.ts";
 import type { Random } from "../random.ts";
@@ -16,12 +16,16 @@ interface Known {
   readonly writtenIn: string;
   /** The number of the event at which a write of this replica's own was answered; 0 for a read. */
   readonly answeredAt: number;
+  /** When what that write replaced had been renewed. */
+  readonly replacedMs?: number | undefined;
 }
 
 /** What the writes of one heartbeat came to. */
 interface Writes {
   text: string;
   commit: number;
+  /** What the last of them replaced. */
+  replaced: Decoded | undefined;
   /** What the pool was known by when the heartbeat came. */
   readonly known: Registration | undefined;
 }
@@ -114,8 +118,9 @@ export class DynamoModel implements StoreModel, TableListener {
   register(id: string, registration: Registration): Registering {
     const { machine, settings, region } = this.#options;
     const renewedAtMs = machine.wallMs();
-    const json = this.#pools.get(id)?.json;
-    const writes = { text: "", commit: 0, known: json === undefined ? undefined : parse(id, json) };
+    const before = this.#pools.get(id);
+    const known = before && parse(id, before.json);
+    const writes: Writes = { text: "", commit: 0, replaced: undefined, known };
     this.#registering = writes;
     return {
       acknowledged: () => {
@@ -127,13 +132,24 @@ export class DynamoModel implements StoreModel, TableListener {
         }
         this.lastCommit = writes.commit;
         this.#undecodable.delete(id);
-        this.#pools.set(id, {
+        const answeredAt = this.#events;
+        const ours: Known = {
           json: JSON.stringify(written),
           renewedAtMs,
           leaseSecs: settings.leaseSecs,
           writtenIn: region,
-          answeredAt: this.#events,
-        });
+          answeredAt,
+          replacedMs: writes.replaced?.renewedAtMs,
+        };
+        const other = this.#pools.get(id);
+        if (other === undefined || other === before) {
+          this.#pools.set(id, ours);
+          return;
+        }
+        const last = isLater(id, other, renewedAtMs, writes) ? other : ours;
+        const longer = this.#lapsesAtMs(other) > this.#lapsesAtMs(ours) ? other : ours;
+        const { json, replacedMs } = last;
+        this.#pools.set(id, { ...longer, json, replacedMs, answeredAt });
       },
     };
   }
@@ -215,9 +231,11 @@ export class DynamoModel implements StoreModel, TableListener {
     if (read.signal.aborted || machine.monotonicMs() - read.beganAtMs > deadlineMs) return;
     if (this.#running.pausedMs !== read.pausedMs) return;
     for (const [id, pool] of this.#pools) {
-      if (pool.answeredAt < read.beganAt) continue;
-      read.pools.set(id, pool);
-      read.undecodable.delete(id);
+      const found = read.pools.get(id);
+      const isOurs = pool.answeredAt >= read.beganAt;
+      if (isOurs) read.undecodable.delete(id);
+      // Where it says nothing new, it is still what the last write replaced another with.
+      if (isOurs || (found !== undefined && isSame(pool, found))) read.pools.set(id, pool);
     }
     this.#pools = read.pools;
     this.#undecodable = read.undecodable;
@@ -230,12 +248,14 @@ export class DynamoModel implements StoreModel, TableListener {
     this.#registering = undefined;
   }
 
-  writeDone({ id, oldText, text, commit }: Done, signal: AbortSignal): void {
+  writeDone({ id, old: item, text, commit }: Done, signal: AbortSignal): void {
     const writes = this.#writes.get(signal);
     if (writes === undefined) return;
     const isFirst = writes.commit === 0;
     writes.text = text;
     writes.commit = commit;
+    writes.replaced = decode(item);
+    const oldText = writes.replaced.text;
     // The order of lists that came first stays: the one that was read, or else the item's. Where a
     // change was read by some replicas only, each may write its own.
     const { known } = writes;
@@ -259,9 +279,28 @@ export class DynamoModel implements StoreModel, TableListener {
     return renewedAtMs + (leaseSecs + this.#options.settings.skewSecs) * 1000;
   }
 
-  #endsAtMs(pool: Omit<Known, "json" | "answeredAt">): number {
+  #endsAtMs(pool: Pick<Known, "renewedAtMs" | "leaseSecs" | "writtenIn">): number {
     const { settings, region } = this.#options;
     const graceMs = pool.writtenIn === region ? 0 : settings.graceSecs * 1000;
     return this.#lapsesAtMs(pool) + graceMs;
   }
+}
+
+/** What somebody else may write just so. */
+function isSame(a: Known, b: Known): boolean {
+  return (
+    a.json === b.json &&
+    a.renewedAtMs === b.renewedAtMs &&
+    a.leaseSecs === b.leaseSecs &&
+    a.writtenIn === b.writtenIn
+  );
+}
+
+/** Whether the table took what is known later than a write that was under way when it came. */
+function isLater(id: string, known: Known, renewedAtMs: number, { replaced }: Writes): boolean {
+  if (replaced?.renewedAtMs === known.renewedAtMs) {
+    const registration = parse(id, replaced.text ?? "");
+    if (JSON.stringify(registration) === known.json) return false;
+  }
+  return known.replacedMs === renewedAtMs || known.renewedAtMs > renewedAtMs;
 }
