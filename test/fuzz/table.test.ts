@@ -178,7 +178,7 @@ test(
       },
       write: async () => {
         const old = await table.write(
-          { id: "a/b/c", text: "{}", renewal, present: "kept" },
+          { id: "a/b/c", text: "{}", renewal, present: "kept", isLate: () => false },
           signal,
         );
         expect(old).toBeObject();

@@ -131,6 +131,12 @@ export const MUTATIONS: readonly Mutation[] = [
     after: "",
   },
   {
+    bug: "a process that was stopped sends the renewals that it had begun",
+    file: DYNAMO,
+    before: "const isLate = () => clock.monotonicMs() > lateAfterMs;",
+    after: "const isLate = () => false;",
+  },
+  {
     bug: "nothing is looked at anew when the wall clock is set back",
     file: DYNAMO,
     before: "if (nowMs < this.#asOfMs || nowMs > this.#unchangedUntilMs)",

@@ -79,7 +79,7 @@ export class Process {
         region: options.replica.region,
         machine,
         nowMs: () => options.scheduler.nowMs,
-        report: (message) => report("content", message),
+        report,
       });
     }
     this.store = this.table ?? new MemoryModel(plan.settings, machine);

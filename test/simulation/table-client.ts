@@ -15,6 +15,8 @@ import type { Scheduler } from "./scheduler.ts";
 export interface TableListener {
   readBegan(signal: AbortSignal): ReadListener;
   writeBegan(signal: AbortSignal): void;
+  /** It is about to be sent. */
+  writeSent(signal: AbortSignal): void;
   /** A write was done in the table, heard of or not. Writes of one heartbeat have the same signal. */
   writeDone(write: Done, signal: AbortSignal): void;
 }
@@ -93,8 +95,16 @@ export class TableClient implements RegistrationTable {
   }
 
   async write(write: Write, signal: AbortSignal): Promise<Item> {
-    const { table, replica, listener } = this.#options;
+    const { table, replica, listener, scheduler, machine, random } = this.#options;
     listener.writeBegan(signal);
+    // There is work to do before it can be sent, in the middle of which the process may be stopped; and
+    // now and then credentials to get.
+    const workMs = random.int(0, random.chance(0.1) ? 400 : 5);
+    await new Promise<void>((resolve) => {
+      scheduler.in(workMs, () => machine.deliver(resolve));
+    });
+    if (write.isLate()) throw new TableError("timeout", "it was too late to send it");
+    listener.writeSent(signal);
     return await this.#ask(
       signal,
       () => {

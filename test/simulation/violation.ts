@@ -10,7 +10,8 @@ export const INVARIANTS = {
   versions: "a watch goes on from the last version that was seen",
   ready: "a list is told once all that it is of has been read, and from then on",
   healing: "after the faults every list equals the truth",
-  deadlines: "a heartbeat that is not kept within half the heartbeat interval is refused",
+  deadlines:
+    "a heartbeat that is not kept within half the heartbeat interval is refused, and not sent later",
   log: "the log tells each pool's coming and going once, and disagreements once a minute",
   bounds: "timers stay bounded, and all have ended once a replica is closed",
   errors: "nothing is thrown that the caller is not told of",

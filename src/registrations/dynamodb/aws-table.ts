@@ -153,7 +153,8 @@ class AwsTable implements RegistrationTable {
     this.#reader.end();
   }
 
-  async write({ id, text, renewal, present }: Write, signal: AbortSignal): Promise<Item> {
+  async write(write: Write, signal: AbortSignal): Promise<Item> {
+    const { id, text, renewal, present, isLate } = write;
     const attributes = Object.entries(encode(text, renewal));
     const assignments = attributes.map(([name]) =>
       name === "registration" && present === "kept"
@@ -169,6 +170,14 @@ class AwsTable implements RegistrationTable {
       ),
       ReturnValues: "UPDATED_OLD",
     });
+    // Right before each attempt is sent. The timer of the deadline may be behind it in the queue.
+    command.middlewareStack.add(
+      (next) => (args) => {
+        if (isLate()) throw new TableError("timeout", "this process could not send it in time");
+        return next(args);
+      },
+      { step: "finalizeRequest", priority: "low" },
+    );
     return await this.#attempt("dynamodb:UpdateItem", async () => {
       const { Attributes } = await this.#client.send(command, { abortSignal: signal });
       return Attributes === undefined ? {} : itemOf(Attributes);

@@ -212,12 +212,15 @@ export class DynamoStore implements RegistrationStore {
       text = known.text;
     }
     const renewal = { renewedAtMs: clock.wallMs(), leaseSecs, writtenIn: region };
+    const deadlineMs = (heartbeatIntervalSecs * 1000) / 2;
+    const lateAfterMs = clock.monotonicMs() + deadlineMs;
+    const isLate = () => clock.monotonicMs() > lateAfterMs;
     let result: "added" | "renewed" | "changed" = "renewed";
     const write = async (signal: AbortSignal) => {
       // Of an item that we have not read, the text stays at first: it may be the same registration
       // with its lists in the order that came first.
       const present = known === undefined ? "kept" : "replaced";
-      const old = await table.write({ id, text, renewal, present }, signal);
+      const old = await table.write({ id, text, renewal, present, isLate }, signal);
       const found = decode(old);
       const wasLive = found.text !== undefined && this.#endsAtMs(found) >= this.#nowMs();
       if (!wasLive) result = "added";
@@ -234,11 +237,11 @@ export class DynamoStore implements RegistrationStore {
         text = found.text;
         return found;
       }
-      return decode(await table.write({ id, text, renewal, present: "replaced" }, signal));
+      const mended = { id, text, renewal, present: "replaced", isLate } as const;
+      return decode(await table.write(mended, signal));
     };
     let replaced: Decoded;
     try {
-      const deadlineMs = (heartbeatIntervalSecs * 1000) / 2;
       replaced = await this.#writes.count(() => this.#within(deadlineMs, write));
     } catch (error) {
       this.#counts.failed += 1;

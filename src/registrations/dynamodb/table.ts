@@ -31,6 +31,11 @@ export interface Write {
   readonly renewal: Renewal;
   /** What to do about the text of an item that is there already. */
   readonly present: "replaced" | "kept";
+  /**
+   * Whether the renewal is of too long ago to be sent. To be asked before each attempt: a process that
+   * was stopped and goes on must not put an old renewal over one that another replica wrote meanwhile.
+   */
+  readonly isLate: () => boolean;
 }
 
 /** The table that registrations are kept in. Every method rejects with a {@link TableError}. */

@@ -2,7 +2,7 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { type Registration, sortKey } from "../../../src/pools/pool.ts";
 import { decode, encode, type Item } from "../../../src/registrations/dynamodb/item.ts";
 import { DynamoStore, type DynamoStoreOptions } from "../../../src/registrations/dynamodb/store.ts";
-import { TableError } from "../../../src/registrations/dynamodb/table.ts";
+import { TableError, type Write } from "../../../src/registrations/dynamodb/table.ts";
 import type { LivePools } from "../../../src/registrations/store.ts";
 import { ServiceError } from "../../../src/runtime/errors.ts";
 import { limits } from "../../../src/runtime/limits.ts";
@@ -630,6 +630,20 @@ describe("a write", () => {
     expect(live()).toEqual(["a"]);
     await advance(LEASE_SECS * 1000 + 2000);
     expect(live()).toEqual([]);
+  });
+
+  test("is late once half the heartbeat is over, whether or not the timer has said so", async () => {
+    const { table, clock, store } = await opened();
+    let write: Write | undefined;
+    table.write = (begun) => {
+      write = begun;
+      return new Promise(() => {});
+    };
+    void store.register(registrationOf("a"));
+    clock.pause(2500);
+    expect(write?.isLate()).toBe(false);
+    clock.pause(1);
+    expect(write?.isLate()).toBe(true);
   });
 
   test("whose answer comes before its deadline's timer, but later than that, is 503", async () => {

@@ -26,6 +26,8 @@ interface Writes {
   commit: number;
   /** What the last of them replaced. */
   replaced: Decoded | undefined;
+  /** When the heartbeat came. */
+  readonly beganAtMs: number;
   /** What the pool was known by when the heartbeat came. */
   readonly known: Registration | undefined;
 }
@@ -50,8 +52,8 @@ export interface DynamoModelOptions {
   readonly region: string;
   readonly machine: Machine;
   readonly nowMs: () => number;
-  /** Hears of what should never be written. */
-  readonly report: (message: string) => void;
+  /** Hears of what should never be read or written. */
+  readonly report: (invariant: "content" | "deadlines", message: string) => void;
 }
 
 /** Section "The DynamoDB store" of the reference, of one replica. */
@@ -120,14 +122,15 @@ export class DynamoModel implements StoreModel, TableListener {
     const renewedAtMs = machine.wallMs();
     const before = this.#pools.get(id);
     const known = before && parse(id, before.json);
-    const writes: Writes = { text: "", commit: 0, replaced: undefined, known };
+    const beganAtMs = machine.monotonicMs();
+    const writes: Writes = { text: "", commit: 0, replaced: undefined, beganAtMs, known };
     this.#registering = writes;
     return {
       acknowledged: () => {
         this.#events += 1;
         const written = parse(id, writes.text);
         if (written === undefined || membersOf(written) !== membersOf(registration)) {
-          this.#options.report(`${id} was acknowledged, but written as ${writes.text}`);
+          this.#options.report("content", `${id} was acknowledged, but written as ${writes.text}`);
           return;
         }
         this.lastCommit = writes.commit;
@@ -174,7 +177,7 @@ export class DynamoModel implements StoreModel, TableListener {
 
   readBegan(signal: AbortSignal): ReadListener {
     if (this.#reading?.isOver === false && !this.#reading.signal.aborted) {
-      this.#options.report("two reads of the table are under way at once");
+      this.#options.report("deadlines", "two reads of the table are under way at once");
     }
     this.#running.look();
     this.#events += 1;
@@ -248,6 +251,14 @@ export class DynamoModel implements StoreModel, TableListener {
     this.#registering = undefined;
   }
 
+  writeSent(signal: AbortSignal): void {
+    const writes = this.#writes.get(signal);
+    const { machine, settings, report } = this.#options;
+    const tookMs = machine.monotonicMs() - (writes?.beganAtMs ?? 0);
+    if (writes === undefined || tookMs <= settings.heartbeatSecs * 500) return;
+    report("deadlines", `a renewal was sent ${tookMs} ms after its heartbeat came`);
+  }
+
   writeDone({ id, old: item, text, commit }: Done, signal: AbortSignal): void {
     const writes = this.#writes.get(signal);
     if (writes === undefined) return;
@@ -265,7 +276,7 @@ export class DynamoModel implements StoreModel, TableListener {
     if (known !== undefined && membersOf(known) !== membersOf(written)) return;
     if (known !== undefined && JSON.stringify(known) === JSON.stringify(written)) return;
     if (!isFirst) return;
-    this.#options.report(`${id} was written in another order: ${text}, not ${oldText}`);
+    this.#options.report("content", `${id} was written in another order: ${text}, not ${oldText}`);
   }
 
   /** The wall clock, less the pauses since the last successful read began. */
