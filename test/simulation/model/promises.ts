@@ -27,8 +27,9 @@ export interface Glance {
   readonly pausedMs: number;
 }
 
-/** Clocks drift by this much at most over any lease. */
+/** Clocks drift by this much at most over any lease, and by this part of a pause, which may be longer. */
 const DRIFT_MS = 10;
+const DRIFT = 0.0002;
 
 /**
  * The two promises of the reference's first section, from outside: by who was answered what and when,
@@ -72,7 +73,9 @@ export class Promises {
     const { leaseSecs, skewSecs, graceSecs } = this.#settings;
     const triedAtMs = this.#triedOf(process, region).get(id);
     if (triedAtMs === undefined) return false;
-    if (region === undefined) return nowMs <= triedAtMs + this.#leaseMs + pausedMs + DRIFT_MS;
+    if (region === undefined) {
+      return nowMs <= triedAtMs + this.#leaseMs + pausedMs * (1 + DRIFT) + DRIFT_MS;
+    }
     return wallMs <= triedAtMs + (leaseSecs + skewSecs + graceSecs) * 1000 + pausedMs;
   }
 
