@@ -5,7 +5,7 @@ import type { ApiServer } from "./api-server.ts";
 import type { Promises } from "./model/promises.ts";
 import { membersOf } from "./model/store-model.ts";
 import type { Plan, ReplicaPlan } from "./plan.ts";
-import type { Answer, Process } from "./process.ts";
+import type { Answer, Path, Process } from "./process.ts";
 import { isAlive, registrationOf } from "./relay.ts";
 import type { Replica } from "./replica.ts";
 import type { Invariant } from "./violation.ts";
@@ -43,9 +43,12 @@ export class Inspector {
   lookAt(replica: ReplicaPlan, process: Process): void {
     this.lists(replica, process);
     this.promises(replica, process);
-    const { timers } = process.machine;
-    if (timers > MOST_TIMERS + process.requests) {
-      this.#options.report("bounds", replica.name, `${timers} timers wait`);
+    const { machine, requests, waiting, waiters } = process;
+    if (machine.timers > MOST_TIMERS + requests + waiting) {
+      this.#options.report("bounds", replica.name, `${machine.timers} timers wait`);
+    }
+    if (waiters !== waiting) {
+      this.#options.report("bounds", replica.name, `${waiters} wait, and not ${waiting}`);
     }
   }
 
@@ -63,17 +66,19 @@ export class Inspector {
       return;
     }
     if (answer.status === 503) return;
-    const registrations = sorted(store.live());
-    const isCurrent = imports === undefined ? true : imports.isCurrent();
-    const isComplete = store.isComplete() && isCurrent;
-    const expected =
-      imports === undefined ? registered(registrations) : imports.join(registrations).pools;
-    const fits = (complete: boolean) =>
-      answer.body === (complete ? expected : `${expected.slice(0, -"true}".length)}false}`);
+    const { body, isComplete } = poolsOf(process);
+    const fits = (complete: boolean) => answer.body === withComplete(body, complete);
     if (isComplete === undefined ? !fits(true) && !fits(false) : !fits(isComplete)) {
-      this.#explain(answer.body, expected, isComplete, report);
+      this.#explain(answer.body, body, isComplete, report);
     }
     this.#etag(answer, report);
+  }
+
+  /** What a list should be, by the models alone; undefined where that can't be told. */
+  expected(path: Path, process: Process): string | undefined {
+    if (path === "routers") return process.imports?.join(sorted(process.store.live())).routers;
+    const { body, isComplete } = poolsOf(process);
+    return isComplete === undefined ? undefined : withComplete(body, isComplete);
   }
 
   routers(replica: ReplicaPlan, process: Process, answer: Answer): void {
@@ -173,6 +178,20 @@ export class Inspector {
       report("dead goes", replica.name, `${id} was last renewed too long ago`);
     }
   }
+}
+
+/** The pools that a replica should list, as if that were complete, and whether it should be. */
+function poolsOf({ store, imports }: Process): { body: string; isComplete: boolean | undefined } {
+  const registrations = sorted(store.live());
+  if (imports === undefined) {
+    return { body: registered(registrations), isComplete: store.isComplete() };
+  }
+  const isComplete = store.isComplete() && imports.isCurrent();
+  return { body: imports.join(registrations).pools, isComplete };
+}
+
+function withComplete(body: string, isComplete: boolean): string {
+  return isComplete ? body : `${body.slice(0, -"true}".length)}false}`;
 }
 
 function versionsOf(slices: readonly EndpointSlice[]): string {

@@ -32,6 +32,7 @@ export class Machine implements Clock {
   readonly #random: Random;
   readonly #rate: number;
   readonly #startedAtMs: number;
+  #resumedAtMs: number;
   #wallOffsetMs: number;
   #isPaused = false;
   #isDead = false;
@@ -48,6 +49,7 @@ export class Machine implements Clock {
     this.#random = random;
     this.#rate = 1 + driftPpm / 1e6;
     this.#startedAtMs = scheduler.nowMs;
+    this.#resumedAtMs = scheduler.nowMs;
     this.#wallOffsetMs = wallOffsetMs;
   }
 
@@ -57,6 +59,11 @@ export class Machine implements Clock {
 
   get isDead(): boolean {
     return this.#isDead;
+  }
+
+  /** For how long the process has been running without being stopped. */
+  get runningForMs(): number {
+    return this.#scheduler.nowMs - this.#resumedAtMs;
   }
 
   /** How many timers wait. */
@@ -138,6 +145,7 @@ export class Machine implements Clock {
   resume(order: WakeOrder): void {
     if (!this.#isPaused || this.#isDead) return;
     this.#isPaused = false;
+    this.#resumedAtMs = this.#scheduler.nowMs;
     this.onWake();
     const timers = this.#timers.map((timer) => () => this.#fire(timer));
     const input = this.#input.map((action) => () => this.#act(action));

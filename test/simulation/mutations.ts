@@ -10,6 +10,7 @@ const MEMORY = "src/registrations/memory.ts";
 const DYNAMO = "src/registrations/dynamodb/store.ts";
 const REFLECTOR = "src/kubernetes/reflector.ts";
 const SLICES = "src/kubernetes/slices.ts";
+const WAITERS = "src/directory/waiters.ts";
 
 export const MUTATIONS: readonly Mutation[] = [
   {
@@ -213,5 +214,42 @@ export const MUTATIONS: readonly Mutation[] = [
     file: REFLECTOR,
     before: "    this.#resourceVersion = event.slice.metadata.resourceVersion;\n",
     after: "",
+  },
+  {
+    bug: "who waits is not told what changes by time alone",
+    file: WAITERS,
+    before: "const delayMs = this.#looksAgain ? 0 : limits.waitersLookMs;",
+    after: "const delayMs = this.#looksAgain ? 0 : 60_000;",
+  },
+  {
+    bug: "who comes with an old list waits for the next change",
+    file: WAITERS,
+    before: "    this.#arrived.add(waiter);\n",
+    after: "",
+  },
+  {
+    bug: "a change that is undone wakes who waits",
+    file: WAITERS,
+    before: "      if (waiter.client.has(list)) continue;\n",
+    after: "",
+  },
+  {
+    bug: "who goes away is kept waiting",
+    file: WAITERS,
+    before:
+      '    client.signal.addEventListener("abort", () => this.#release(waiter, undefined));\n',
+    after: "",
+  },
+  {
+    bug: "who waits is told late that the time is over",
+    file: WAITERS,
+    before: "cancelDeadline: this.#clock.after(client.waitMs,",
+    after: "cancelDeadline: this.#clock.after(client.waitMs + limits.waitersLookMs,",
+  },
+  {
+    bug: "nobody looks again for who comes after all were told",
+    file: WAITERS,
+    before: "    this.#nextLook?.cancel();\n    this.#nextLook = undefined;\n  }",
+    after: "    this.#nextLook?.cancel();\n  }",
   },
 ];

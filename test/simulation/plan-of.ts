@@ -55,6 +55,7 @@ function settingsOf(random: Random, mode: Plan["mode"]): Settings {
     skewSecs: random.int(0, Math.min(2, leaseSecs - 1)),
     pageSize: random.int(1, 8),
     isAlwaysChecked: random.chance(0.2),
+    hasWaiters: random.chance(0.3),
   };
 }
 

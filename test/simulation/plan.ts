@@ -31,6 +31,8 @@ export interface Settings {
    * brings a replica up to date, and so may hide what it does when nobody looks.
    */
   readonly isAlwaysChecked: boolean;
+  /** Whether some routers wait for lists to change, for which replicas look at them all the time. */
+  readonly hasWaiters: boolean;
 }
 
 export interface ReplicaPlan {

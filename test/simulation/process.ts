@@ -2,6 +2,7 @@ import type { Directory } from "../../src/directory/directory.ts";
 import { ImportedDirectory } from "../../src/directory/imported.ts";
 import { RegisteredDirectory } from "../../src/directory/registered.ts";
 import type { Representation } from "../../src/directory/representation.ts";
+import { type Client, Waiters } from "../../src/directory/waiters.ts";
 import { listAnswer } from "../../src/http/respond.ts";
 import { karmada } from "../../src/kubernetes/karmada.ts";
 import { mcs } from "../../src/kubernetes/mcs.ts";
@@ -43,6 +44,9 @@ export interface ProcessOptions {
   readonly report: (invariant: Invariant, message: string) => void;
 }
 
+/** A list. */
+export type Path = "pools" | "routers";
+
 /** An answer to a `GET` of a list. */
 export interface Answer {
   readonly status: number;
@@ -65,8 +69,13 @@ export class Process {
   readonly #options: ProcessOptions;
   readonly #directory: Directory;
   readonly #bodies = new WeakMap<Representation, string>();
+  readonly #waiters: Waiters;
   /** Heartbeats that are being answered. */
   requests = 0;
+  /** Routers that wait for a list to change. */
+  waiting = 0;
+  /** Whether it has been told to end. */
+  isEnding = false;
 
   constructor(options: ProcessOptions) {
     this.#options = options;
@@ -101,6 +110,7 @@ export class Process {
         log: options.log,
       });
     }
+    this.#waiters = new Waiters(this.#directory, machine);
     runClock.start(() => {
       this.store.beat();
       this.#directory.expire();
@@ -157,17 +167,42 @@ export class Process {
   }
 
   /** Answers a `GET` of a list as the routes do. */
-  get(path: "pools" | "routers", ifNoneMatch?: string): Answer {
+  get(path: Path, ifNoneMatch?: string): Answer {
     try {
       const list = this.#directory[path]();
-      const etag = list.etags.identity;
-      if (ifNoneMatch === undefined) return { status: 200, etag, body: this.#bodyOf(list) };
+      if (ifNoneMatch === undefined) return this.answerOf(list);
       const { status } = listAnswer(new Request("http://replica/"), ifNoneMatch, list);
-      return { status, etag, body: this.#bodyOf(list) };
+      return { ...this.answerOf(list), status };
     } catch (error) {
       if (!(error instanceof ServiceError)) this.#options.report("errors", `GET: ${error}`);
       return { status: 503, etag: "", body: "" };
     }
+  }
+
+  /** The answer to one who does not have it. */
+  answerOf(list: Representation): Answer {
+    return { status: 200, etag: list.etags.identity, body: this.#bodyOf(list) };
+  }
+
+  /**
+   * Lets a router wait for a list to change, as the routes do.
+   *
+   * @throws ServiceError `unavailable` while the list can't be told yet
+   */
+  hold(path: Path, client: Client): void {
+    this.#waiters[path].hold({
+      ...client,
+      answer: (list) => {
+        this.waiting -= 1;
+        client.answer(list);
+      },
+    });
+    this.waiting += 1;
+  }
+
+  /** How many routers it lets wait. */
+  get waiters(): number {
+    return this.#waiters.pools.count + this.#waiters.routers.count;
   }
 
   #bodyOf(list: Representation): string {
@@ -197,6 +232,8 @@ export class Process {
 
   /** Ends in good order, as after SIGTERM. */
   close(): void {
+    this.isEnding = true;
+    this.#waiters.end();
     this.#directory.close();
   }
 

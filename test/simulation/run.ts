@@ -28,6 +28,7 @@ import { Replica } from "./replica.ts";
 import { Scheduler } from "./scheduler.ts";
 import { SliceFarm } from "./slice-farm.ts";
 import type { Invariant, Violation } from "./violation.ts";
+import { WaitingRouter } from "./waiting-router.ts";
 
 export interface Outcome {
   readonly violation: Violation | undefined;
@@ -89,6 +90,7 @@ class Run {
     for (const replica of this.#replicas) {
       this.#poll(replica, this.#random.fork(`router ${replica.plan.name}`));
       this.#probe(replica, this.#random.fork(`probe ${replica.plan.name}`));
+      if (plan.settings.hasWaiters) this.#wait(replica);
     }
     const faults = new FaultDriver({
       plan,
@@ -153,6 +155,21 @@ class Run {
       this.#scheduler.in(random.int(ROUTER_POLL_MS.least, ROUTER_POLL_MS.most), ask);
     };
     ask();
+  }
+
+  /** Three routers wait for its lists to change. */
+  #wait(replica: Replica): void {
+    const { name } = replica.plan;
+    for (const [index, path] of (["pools", "pools", "routers"] as const).entries()) {
+      new WaitingRouter({
+        replica,
+        path,
+        scheduler: this.#scheduler,
+        random: this.#random.fork(`waiting router ${index} ${name}`),
+        inspector: this.#inspector,
+        report: (message) => this.#report("waits", name, message),
+      });
+    }
   }
 
   /** Looks at a replica when something is so for the last time, and a moment later. */

@@ -13,7 +13,9 @@ export const INVARIANTS = {
   deadlines:
     "a heartbeat that is not kept within half the heartbeat interval is refused, and not sent later",
   log: "the log tells each pool's coming and going once, and disagreements once a minute",
-  bounds: "timers stay bounded, and all have ended once a replica is closed",
+  waits:
+    "who waits for a change is told each that lasts within 0.25 s, or else what it has when its time is over",
+  bounds: "timers and waiters stay bounded, and all have ended once a replica is closed",
   errors: "nothing is thrown that the caller is not told of",
 } as const;
 
