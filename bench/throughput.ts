@@ -7,9 +7,9 @@ import { fetchList, register } from "./registrations.ts";
 import { calmest, median, type Pair, type Rounds } from "./rounds.ts";
 import { type Server, startBare, startService } from "./server.ts";
 
-const ROUNDS: Rounds = { wanted: 5, spare: 5 };
+const ROUNDS: Rounds = { wanted: 4, spare: 3 };
 /** Both sides are the service, so that what is looked for is small. */
-const SCALE_ROUNDS: Rounds = { wanted: 7, spare: 7 };
+const SCALE_ROUNDS: Rounds = { wanted: 6, spare: 4 };
 /** A round is of both sides. */
 const ROUND_SECS = 2;
 /** Until both sides run as optimised code. */
