@@ -8,7 +8,7 @@ import { alternate, type Rounds } from "./rounds.ts";
 import { type Server, startService } from "./server.ts";
 
 const START_ROUNDS: Rounds = { wanted: 15, spare: 15 };
-const MEMORY_ROUNDS: Rounds = { wanted: 2, spare: 0 };
+const MEMORY_ROUNDS: Rounds = { wanted: 1, spare: 0 };
 /** What it takes to have both files in the page cache. */
 const WARM_UP: Rounds = { wanted: 2, spare: 0 };
 

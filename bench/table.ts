@@ -16,7 +16,7 @@ import { freePort, type Server, startService } from "./server.ts";
 
 const ITEMS = 10_000;
 const POLL_SECS = 2;
-const ROUNDS: Rounds = { wanted: 3, spare: 3 };
+const ROUNDS: Rounds = { wanted: 3, spare: 1 };
 const POLLS_A_ROUND = 2;
 /** How many of the items are renewed between two rounds. */
 const RENEWED = 250;
