@@ -29,7 +29,7 @@ export function h2load(requests: Requests, seconds: number): Generator {
     const [, done, succeeded] =
       /(\d+) done, (\d+) succeeded, 0 failed, 0 errored/.exec(output) ?? [];
     const ok = /^status codes: (\d+) 2xx/m.exec(output)?.[1];
-    if (done === undefined || succeeded !== done || Number(ok) < Number(done)) {
+    if (done === undefined || succeeded !== done || !(Number(ok) >= Number(done))) {
       throw new BenchError(`h2load failed on ${server.url}: ${output}`);
     }
     return Number(done);

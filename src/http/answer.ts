@@ -6,7 +6,10 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers | Readonly<Record<string, string>>;
   readonly body: string | Blob | Uint8Array<ArrayBuffer> | null;
-  /** Whether its client was allowed to wait for it (`Prefer: wait`), or has gone while it did. */
+  /**
+   * Whether its client was allowed to wait for it (`Prefer: wait`), or has gone while it did. Where it
+   * was promised, how long that took says nothing of how fast the service is.
+   */
   readonly mayHaveWaited?: boolean;
 }
 

@@ -95,14 +95,15 @@ export class Explainer {
 
   /** The sort keys of the pools to tell of, and how many there are besides. */
   async #knownPools(turns: Turns) {
-    const known: string[] = [];
+    const known = new Set<string>();
     let unknown = 0;
     for (const id of this.#directory.knownPools()) {
-      if (known.length < limits.explainedPools) known.push(id);
-      else unknown += 1;
+      // Some are known from more than one thing.
+      if (known.size < limits.explainedPools) known.add(id);
+      else if (!known.has(id)) unknown += 1;
       if (turns.spend(1)) await turns.next();
     }
-    return { known, unknown };
+    return { known: [...known], unknown };
   }
 
   /** The JSON of the pools, a chunk for each turn; a pool is told of as it is in its turn. */
@@ -117,11 +118,7 @@ export class Explainer {
       chunks.push(chunk);
       texts = [];
     };
-    let previous: string | undefined;
     for (const id of known) {
-      // Some are known from more than one thing.
-      if (id === previous) continue;
-      previous = id;
       if (bytes > limits.explainedBytes) {
         unwritten += 1;
         continue;

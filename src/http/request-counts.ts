@@ -58,7 +58,6 @@ export class RequestCounts {
     const countLater = async (method: string, promise: Promise<Answer>, beganAtMs: number) => {
       const answer = await promise.catch(answerTo);
       const duration = count(method, answer);
-      // How long a request was held says nothing of how fast the service is.
       if (answer.mayHaveWaited !== true) duration.observe(clock.monotonicMs() - beganAtMs);
       return responseOf(answer);
     };

@@ -56,7 +56,7 @@ export function listen(options: ServerOptions): HttpServer {
   const handlers: Handlers = {
     routes: Object.fromEntries(counted),
     fetch: requests.counted(OTHER, () => notFound(routes), answerTo),
-    // What is thrown by no handler.
+    // What is thrown outside of handlers, as in making a response of what they answer.
     error: (error) => responseOf(answerTo(error)),
   };
   const open = (port: number, reusePort: boolean, options: Bun.TLSOptions | undefined) =>

@@ -16,7 +16,10 @@ export function faultsOf(body: Readonly<Record<string, unknown>>): string {
     }
   }
   const checked = registrationBody(cut);
-  return checked instanceof type.errors ? checked.map(explain).join("; ") : "";
+  if (!(checked instanceof type.errors)) {
+    throw new Error("the schema allows what its compiled check has refused");
+  }
+  return checked.map(explain).join("; ");
 }
 
 /** One fault in words: the field, the rule, and what was found there. */

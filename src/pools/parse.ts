@@ -2,7 +2,7 @@ import { ServiceError } from "../runtime/errors.ts";
 import { compiledSchema } from "./compiled-schema.ts" with { type: "macro" };
 import { originUrl, type Registration } from "./pool.ts";
 import { type RuleContext, rules } from "./rules.ts";
-import type { RegistrationBody } from "./schema.ts";
+import type { members, RegistrationBody } from "./schema.ts";
 
 /** What the compiled schema wants besides a value: the place in it, and words for what it must be. */
 interface Context extends RuleContext {
@@ -15,7 +15,11 @@ const compiled = new Function("rules", compiledSchema())(rules) as (
   ctx: Context,
 ) => json is RegistrationBody;
 
-const LISTS: readonly (keyof RegistrationBody)[] = ["capabilities", "frontends", "capacity"];
+/** The lists of the schema, which may be left out. */
+const LISTS = { capabilities: true, frontends: true, capacity: true } satisfies Record<
+  keyof typeof members,
+  true
+>;
 
 /** Whether the schema allows what JSON says, found without the schema. */
 export function isAllowed(json: unknown): json is RegistrationBody {
@@ -76,7 +80,7 @@ function isObject(value: unknown): value is JsonObject {
 
 /** Puts in what a registration may leave out, so that the schema has one form of each field. */
 function fillIn(body: JsonObject): void {
-  for (const list of LISTS) body[list] ??= [];
+  for (const list of Object.keys(LISTS)) body[list] ??= [];
   if (!isObject(body.location)) return;
   for (const place of ["availability_zone", "datacenter"]) body.location[place] ??= null;
 }

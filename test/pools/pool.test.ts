@@ -59,7 +59,7 @@ test("keys are ordered part by part in code-unit order", () => {
   expect(compareIds(id("a"), id("a-b"))).toBeLessThan(0);
   expect(compareIds(id("a%"), id("a/"))).toBeLessThan(0);
   expect(compareIds(id("a/"), id("a.b"))).toBeGreaterThan(0);
-  // What stands in a table need not be a sort key, and has its place all the same.
+  // What stands in a table need not be a sort key.
   expect(compareIds("a", "a/")).toBeLessThan(0);
 });
 

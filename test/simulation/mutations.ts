@@ -134,8 +134,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     bug: "a process that was stopped sends the renewals that it had begun",
     file: DYNAMO,
-    before: "const isLate = () => clock.monotonicMs() > lateAfterMs;",
-    after: "const isLate = () => false;",
+    before: "      clock.monotonicMs() > lateAfterMs || clock.wallMs()",
+    after: "      clock.wallMs()",
   },
   {
     bug: "nothing is looked at anew when the wall clock is set back",

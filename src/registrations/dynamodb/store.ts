@@ -53,8 +53,8 @@ interface Record {
   /** What the text says, from when it is parsed until it has been told. */
   readonly parsed: Registration | undefined;
   readonly renewal: Renewal;
-  /** When what a write of our own took the place of had been renewed; undefined for a read. */
-  readonly replacedMs: number | undefined;
+  /** When what a write of our own took the place of had been renewed, if ever; undefined for a read. */
+  readonly replacedMs: number | null | undefined;
 }
 
 interface Pool extends Record {
@@ -214,7 +214,9 @@ export class DynamoStore implements RegistrationStore {
     const renewal = { renewedAtMs: clock.wallMs(), leaseSecs, writtenIn: region };
     const deadlineMs = (heartbeatIntervalSecs * 1000) / 2;
     const lateAfterMs = clock.monotonicMs() + deadlineMs;
-    const isLate = () => clock.monotonicMs() > lateAfterMs;
+    // By both clocks: that of a virtual machine may have stood still while it did.
+    const isLate = () =>
+      clock.monotonicMs() > lateAfterMs || clock.wallMs() - renewal.renewedAtMs > deadlineMs;
     let result: "added" | "renewed" | "changed" = "renewed";
     const write = async (signal: AbortSignal) => {
       // Of an item that we have not read, the text stays at first: it may be the same registration
@@ -237,8 +239,10 @@ export class DynamoStore implements RegistrationStore {
         text = found.text;
         return found;
       }
-      const mended = { id, text, renewal, present: "replaced", isLate } as const;
-      return decode(await table.write(mended, signal));
+      const again = { id, text, renewal, present: "replaced", isLate } as const;
+      const last = decode(await table.write(again, signal));
+      // That the second took the place of the first says nothing.
+      return isRenewal(renewal, last) ? found : last;
     };
     let replaced: Decoded;
     try {
@@ -257,7 +261,7 @@ export class DynamoStore implements RegistrationStore {
       text,
       parsed: text === json ? registration : undefined,
       renewal,
-      replacedMs: replaced.renewedAtMs,
+      replacedMs: replaced.renewedAtMs ?? null,
     };
     const hasOverlapped = before !== undefined && before.renewal !== knownRenewal;
     const record = hasOverlapped ? this.#joined(before, written, replaced) : written;
@@ -389,8 +393,8 @@ export class DynamoStore implements RegistrationStore {
 
   /**
    * What a write of our own, which took the place of `replaced`, makes of what came to be known of its
-   * pool while it was under way: the registration that the table took last, and the longer lease, which
-   * was granted and must not end early.
+   * pool while it was under way: of two writes of our own the registration that the table took last, and ours
+   * rather than one that was read; and the longer lease, which was granted and must not end early.
    */
   #joined(known: Pool, written: Record, replaced: Decoded): Record {
     const last = isLater(known, written.renewal.renewedAtMs, replaced) ? known : written;
@@ -731,9 +735,11 @@ function isRenewal({ renewedAtMs, leaseSecs, writtenIn }: Renewal, item: Decoded
 /**
  * Whether the table took what came to be known of a pool while a write of ours was under way later than
  * that write, of `renewedAtMs`, which took the place of `replaced`. However their answers come, the later
- * of two writes was told of the other. Where neither was, another came between, and clocks have to tell.
+ * of two writes was told of the other, unless a third came between: then clocks have to tell, until the
+ * next read does. A read that ends before a write is answered has begun before that, and undoes nothing.
  */
 function isLater(known: Pool, renewedAtMs: number, replaced: Decoded): boolean {
+  if (known.replacedMs === undefined) return false;
   if (known.text === replaced.text && isRenewal(known.renewal, replaced)) return false;
   return known.replacedMs === renewedAtMs || known.renewal.renewedAtMs > renewedAtMs;
 }

@@ -646,6 +646,20 @@ describe("a write", () => {
     expect(write?.isLate()).toBe(true);
   });
 
+  test("is late too where only the wall clock went on, as where a virtual machine was suspended", async () => {
+    const { table, clock, store } = await opened();
+    let write: Write | undefined;
+    table.write = (begun) => {
+      write = begun;
+      return new Promise(() => {});
+    };
+    void store.register(registrationOf("a"));
+    clock.setWall(clock.wallMs() + 2500);
+    expect(write?.isLate()).toBe(false);
+    clock.setWall(clock.wallMs() + 1);
+    expect(write?.isLate()).toBe(true);
+  });
+
   test("whose answer comes before its deadline's timer, but later than that, is 503", async () => {
     const { table, clock, store, live, advance } = await opened();
     table.afterWrite = () => clock.pause(60_000);
@@ -750,10 +764,10 @@ describe("a write", () => {
 });
 
 describe("writes of one pool that are under way at once", () => {
-  /** A store whose table takes and answers writes as the test says. */
-  async function held() {
+  /** A store, which knows pool a or doesn't, whose table takes and answers writes as the test says. */
+  async function held(isKnown = true) {
     const made = await opened();
-    await made.store.register(registrationOf("a"));
+    if (isKnown) await made.store.register(registrationOf("a"));
     const take: (() => void)[] = [];
     const answer: (() => void)[] = [];
     let taken = 0;
@@ -864,18 +878,41 @@ describe("writes of one pool that are under way at once", () => {
     expect(live()).toEqual(["a"]);
   });
 
-  test("with a read do not undo what that found, unless they took its place", async () => {
+  test("are listed once they are answered, whatever a read has found that began before that", async () => {
     for (const isLast of [false, true]) {
       const { begin, take, answer, advance, table, clock, model } = await held();
       const number = await begin("ours");
       if (!isLast) await take(number);
-      clock.advance(100);
-      table.put(...itemOf({ ...registrationOf("a"), model: "theirs" }, clock.wallMs()));
+      // By a clock that is ahead, within the skew.
+      const theirs = () =>
+        itemOf({ ...registrationOf("a"), model: "theirs" }, clock.wallMs() + 1500);
+      table.put(...theirs());
       await advance(2000);
       expect(model()).toBe("theirs");
+      clock.advance(100);
+      table.put(...theirs());
       if (isLast) await take(number);
       await answer(number);
+      expect(model()).toBe("ours");
+      await advance(2300);
       expect(model()).toBe(isLast ? "ours" : "theirs");
+    }
+  });
+
+  test("leave what the table took last, where an item was not read yet and took two writes", async () => {
+    for (const isOtherFirst of [true, false]) {
+      const { begin, take, answer, clock, model } = await held(false);
+      const ours = await begin("ours");
+      clock.advance(100);
+      const other = await begin("other");
+      await take(other);
+      await take(ours);
+      await answer(ours);
+      const again = other + 1;
+      await take(again);
+      await answer(isOtherFirst ? other : again);
+      await answer(isOtherFirst ? again : other);
+      expect(model()).toBe("ours");
     }
   });
 });

@@ -16,7 +16,8 @@ interface Known {
   readonly writtenIn: string;
   /** The number of the event at which a write of this replica's own was answered; 0 for a read. */
   readonly answeredAt: number;
-  /** When what that write replaced had been renewed. */
+  /** The table's number of that write, and when what it replaced had been renewed; none of a read. */
+  readonly commit?: number | undefined;
   readonly replacedMs?: number | undefined;
 }
 
@@ -24,10 +25,11 @@ interface Known {
 interface Writes {
   text: string;
   commit: number;
-  /** What the last of them replaced. */
+  /** What the last of them replaced that was not of this heartbeat. */
   replaced: Decoded | undefined;
   /** When the heartbeat came. */
   readonly beganAtMs: number;
+  readonly renewedAtMs: number;
   /** What the pool was known by when the heartbeat came. */
   readonly known: Registration | undefined;
 }
@@ -123,7 +125,14 @@ export class DynamoModel implements StoreModel, TableListener {
     const before = this.#pools.get(id);
     const known = before && parse(id, before.json);
     const beganAtMs = machine.monotonicMs();
-    const writes: Writes = { text: "", commit: 0, replaced: undefined, beganAtMs, known };
+    const writes: Writes = {
+      text: "",
+      commit: 0,
+      replaced: undefined,
+      beganAtMs,
+      renewedAtMs,
+      known,
+    };
     this.#registering = writes;
     return {
       acknowledged: () => {
@@ -142,6 +151,7 @@ export class DynamoModel implements StoreModel, TableListener {
           leaseSecs: settings.leaseSecs,
           writtenIn: region,
           answeredAt,
+          commit: writes.commit,
           replacedMs: writes.replaced?.renewedAtMs,
         };
         const other = this.#pools.get(id);
@@ -149,10 +159,10 @@ export class DynamoModel implements StoreModel, TableListener {
           this.#pools.set(id, ours);
           return;
         }
-        const last = isLater(id, other, renewedAtMs, writes) ? other : ours;
+        const last = isLater(id, other, writes) ? other : ours;
         const longer = this.#lapsesAtMs(other) > this.#lapsesAtMs(ours) ? other : ours;
-        const { json, replacedMs } = last;
-        this.#pools.set(id, { ...longer, json, replacedMs, answeredAt });
+        const { json, commit, replacedMs } = last;
+        this.#pools.set(id, { ...longer, json, commit, replacedMs, answeredAt });
       },
     };
   }
@@ -265,8 +275,9 @@ export class DynamoModel implements StoreModel, TableListener {
     const isFirst = writes.commit === 0;
     writes.text = text;
     writes.commit = commit;
-    writes.replaced = decode(item);
-    const oldText = writes.replaced.text;
+    const replaced = decode(item);
+    if (isFirst || replaced.renewedAtMs !== writes.renewedAtMs) writes.replaced = replaced;
+    const oldText = replaced.text;
     // The order of lists that came first stays: the one that was read, or else the item's. Where a
     // change was read by some replicas only, each may write its own.
     const { known } = writes;
@@ -307,11 +318,15 @@ function isSame(a: Known, b: Known): boolean {
   );
 }
 
-/** Whether the table took what is known later than a write that was under way when it came. */
-function isLater(id: string, known: Known, renewedAtMs: number, { replaced }: Writes): boolean {
-  if (replaced?.renewedAtMs === known.renewedAtMs) {
-    const registration = parse(id, replaced.text ?? "");
-    if (JSON.stringify(registration) === known.json) return false;
-  }
-  return known.replacedMs === renewedAtMs || known.renewedAtMs > renewedAtMs;
+/**
+ * Whether what is known stands, rather than a write that was under way when it came. The table knows
+ * the order, but a replica learns it only where one of the two replaced the other.
+ */
+function isLater(id: string, known: Known, { replaced, commit, renewedAtMs }: Writes): boolean {
+  // A read that ends before a write is answered has begun before that.
+  if (known.commit === undefined) return false;
+  const text = JSON.stringify(parse(id, replaced?.text ?? ""));
+  const wasTold = replaced?.renewedAtMs === known.renewedAtMs && text === known.json;
+  if (wasTold || known.replacedMs === renewedAtMs) return known.commit > commit;
+  return known.renewedAtMs > renewedAtMs;
 }
