@@ -322,11 +322,11 @@ function isSame(a: Known, b: Known): boolean {
  * Whether what is known stands, rather than a write that was under way when it came. The table knows
  * the order, but a replica learns it only where one of the two replaced the other.
  */
-function isLater(id: string, known: Known, { replaced, commit, renewedAtMs }: Writes): boolean {
+function isLater(id: string, known: Known, { replaced, renewedAtMs }: Writes): boolean {
   // A read that ends before a write is answered has begun before that.
   if (known.commit === undefined) return false;
   const text = JSON.stringify(parse(id, replaced?.text ?? ""));
   const wasTold = replaced?.renewedAtMs === known.renewedAtMs && text === known.json;
-  if (wasTold || known.replacedMs === renewedAtMs) return known.commit > commit;
-  return known.renewedAtMs > renewedAtMs;
+  if (wasTold) return false;
+  return known.replacedMs === renewedAtMs || known.renewedAtMs > renewedAtMs;
 }
