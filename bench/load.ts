@@ -24,16 +24,9 @@ export function findWrk(): string {
 
 /** Sends as many requests for `/pools` as the server takes, from one thread, for so many seconds. */
 export function load({ server, etag, bodiesPath }: Load, seconds: number): Generator {
-  const args = [
-    "--threads",
-    "1",
-    "--connections",
-    `${CONNECTIONS}`,
-    "--duration",
-    `${seconds}s`,
-    "--timeout",
-    "30s",
-  ];
+  const args = ["--threads", "1", "--connections", `${CONNECTIONS}`];
+  // A generator that is held must not take that for a server's silence.
+  args.push("--duration", `${seconds}s`, "--timeout", "30s");
   if (etag !== undefined) args.push("--header", `If-None-Match: ${etag}`);
   if (bodiesPath !== undefined) args.push("--script", `${import.meta.dir}/post.lua`);
   args.push(`${server.url}/pools`);

@@ -134,8 +134,9 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     bug: "a process that was stopped sends the renewals that it had begun",
     file: DYNAMO,
-    before: "      clock.monotonicMs() > lateAfterMs || clock.wallMs()",
-    after: "      clock.wallMs()",
+    before:
+      "clock.monotonicMs() > lateAfterMs || clock.wallMs() - renewal.renewedAtMs > deadlineMs;",
+    after: "false;",
   },
   {
     bug: "nothing is looked at anew when the wall clock is set back",

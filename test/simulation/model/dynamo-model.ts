@@ -16,8 +16,7 @@ interface Known {
   readonly writtenIn: string;
   /** The number of the event at which a write of this replica's own was answered; 0 for a read. */
   readonly answeredAt: number;
-  /** The table's number of that write, and when what it replaced had been renewed; none of a read. */
-  readonly commit?: number | undefined;
+  /** When what that write replaced had been renewed. */
   readonly replacedMs?: number | undefined;
 }
 
@@ -151,7 +150,6 @@ export class DynamoModel implements StoreModel, TableListener {
           leaseSecs: settings.leaseSecs,
           writtenIn: region,
           answeredAt,
-          commit: writes.commit,
           replacedMs: writes.replaced?.renewedAtMs,
         };
         const other = this.#pools.get(id);
@@ -161,8 +159,8 @@ export class DynamoModel implements StoreModel, TableListener {
         }
         const last = isLater(id, other, writes) ? other : ours;
         const longer = this.#lapsesAtMs(other) > this.#lapsesAtMs(ours) ? other : ours;
-        const { json, commit, replacedMs } = last;
-        this.#pools.set(id, { ...longer, json, commit, replacedMs, answeredAt });
+        const { json, replacedMs } = last;
+        this.#pools.set(id, { ...longer, json, replacedMs, answeredAt });
       },
     };
   }
@@ -324,7 +322,7 @@ function isSame(a: Known, b: Known): boolean {
  */
 function isLater(id: string, known: Known, { replaced, renewedAtMs }: Writes): boolean {
   // A read that ends before a write is answered has begun before that.
-  if (known.commit === undefined) return false;
+  if (known.answeredAt === 0) return false;
   const text = JSON.stringify(parse(id, replaced?.text ?? ""));
   const wasTold = replaced?.renewedAtMs === known.renewedAtMs && text === known.json;
   if (wasTold) return false;
