@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, TLSSocket } from "node:tls";
 import type { Certificates } from "./certificates.ts";
 import { labelFilter } from "./label-selector.ts";
+import { freePort } from "./service.ts";
 
 /** An EndpointSlice as it is written to an API server. */
 export interface SliceObject {
@@ -216,13 +217,9 @@ export class FakeApiServer implements Disposable {
   /** Starts one without slices, on a free port of 127.0.0.1 unless it is told otherwise. */
   static async start(options: FakeApiServerOptions = {}): Promise<FakeApiServer> {
     const fake = new FakeApiServer(options);
-    await new Promise<void>((done, failed) => {
-      fake.#server.once("error", failed);
-      fake.#server.listen(options.port ?? 0, options.hostname ?? "127.0.0.1", done);
-    });
-    const address = fake.#server.address();
-    if (address === null || typeof address === "string") throw new Error("no port was taken");
-    fake.#port = address.port;
+    // While it is stopped, another server at its port would be asked in its place.
+    fake.#port = options.port ?? (await freePort());
+    await fake.startAgain();
     return fake;
   }
 

@@ -214,14 +214,27 @@ export function temporaryFolder(): Disposable & { readonly path: string } {
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** A port of 127.0.0.1 that was free a moment ago, for where the service can't say which it took. */
+/** Below the ports that Linux gives to who asks for any (`ip_local_port_range`), above the well-known. */
+const PORTS = { least: 10_240, most: 32_767 } as const;
+let nextPort = PORTS.least + Math.floor(Math.random() * (PORTS.most - PORTS.least));
+
+/**
+ * A free port of 127.0.0.1, for where the service can't say which it took, or where nobody may take it
+ * while it is not in use: it is given once, and never to who asks for any.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  if (address === null || typeof address === "string") throw new Error("no port was taken");
-  return address.port;
+  for (;;) {
+    const port = nextPort;
+    nextPort = port === PORTS.most ? PORTS.least : port + 1;
+    const server = createServer();
+    const isFree = await new Promise<boolean>((done) => {
+      server.once("error", () => done(false));
+      server.listen(port, "127.0.0.1", () => done(true));
+    });
+    if (!isFree) continue;
+    await new Promise((done) => server.close(done));
+    return port;
+  }
 }
 
 /** Calls `action` with each item, a few at a time: the machine may have few cores. */

@@ -110,7 +110,8 @@ export function joinTests(
           relays_ready: 1,
           frontends_ready: 1,
         });
-        expect((await explain(elsewhere))?.reasons).toEqual([
+        const there = await until("a registration from elsewhere", () => explain(elsewhere));
+        expect(there.reasons).toEqual([
           "no Ready endpoint of Service a-pool-relay is imported from cluster gcp-east",
         ]);
         expect(await explain(keyNamed("not-registered"))).toMatchObject({
