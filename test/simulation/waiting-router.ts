@@ -13,6 +13,8 @@ import type { Scheduler } from "./scheduler.ts";
 const TOLD_WITHIN_MS = 250;
 /** How often it asks, or looks at how its wait goes. */
 const EVERY_MS = { least: 20, most: 400 } as const;
+/** How often it looks while a change is due: one that comes and goes must not pass for one that lasts. */
+const DUE_EVERY_MS = 10;
 
 export interface WaitingRouterOptions {
   readonly replica: Replica;
@@ -48,12 +50,13 @@ export class WaitingRouter {
   /** Asks, or looks whether the wait should be over, now and then. */
   #goOn(): void {
     const { scheduler, random, replica } = this.#options;
-    scheduler.in(random.int(EVERY_MS.least, EVERY_MS.most), () => this.#goOn());
+    const anyMs = random.int(EVERY_MS.least, EVERY_MS.most);
     if (this.#wait?.process.machine.isDead) this.#wait = undefined;
     replica.ask((process) => {
       if (this.#wait === undefined) this.#ask(process);
       else if (this.#wait.process === process) this.#check(this.#wait);
     });
+    scheduler.in(this.#wait?.due === undefined ? anyMs : DUE_EVERY_MS, () => this.#goOn());
   }
 
   #ask(process: Process): void {
