@@ -12,7 +12,7 @@ import type { RunClock } from "../runtime/run-clock.ts";
 import { Capacity } from "./capacity.ts";
 import { newCounts, type RegistrationCounts } from "./counts.ts";
 import { Disagreements } from "./disagreements.ts";
-import { freshReason } from "./freshness.ts";
+import { freshReason, isFresh } from "./freshness.ts";
 import { RenewalOrder } from "./renewal-order.ts";
 import type { LivePools, RegistrationFacts, RegistrationStore } from "./store.ts";
 
@@ -106,11 +106,11 @@ export class MemoryStore implements RegistrationStore {
   }
 
   isComplete(): boolean {
-    return this.#freshReason() === undefined;
+    return isFresh(this.#runClock, this.#expire(), this.#leaseMs / 1000);
   }
 
   incompleteReasons(): Iterable<string> {
-    const reason = this.#freshReason();
+    const reason = freshReason(this.#runClock, this.#expire(), this.#leaseMs / 1000);
     return reason === undefined ? [] : [reason];
   }
 
@@ -142,10 +142,6 @@ export class MemoryStore implements RegistrationStore {
 
   table(): null {
     return null;
-  }
-
-  #freshReason(): string | undefined {
-    return freshReason(this.#runClock, this.#expire(), this.#leaseMs / 1000);
   }
 
   #hasEnded(startedAtMs: number, nowMs: number): boolean {
