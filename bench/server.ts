@@ -37,13 +37,20 @@ export function startService(
   return start((port) => [service, "--listen", `127.0.0.1:${port}`, ...args], options);
 }
 
-/** Starts the peer; `GET /pools` answers the bytes of the file. */
+/** A whole answer to `GET /pools`. */
+export interface ListAnswer {
+  /** A file with its body. */
+  readonly bodyPath: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Starts the peer, and has it give that answer. */
 export function startBare(
   { bare }: Programs,
-  options: Options & { readonly listPath?: string },
+  options: Options & { readonly list?: ListAnswer },
 ): Promise<Server> {
-  const list = options.listPath === undefined ? [] : [options.listPath];
-  return start((port) => [bare, `${port}`, ...list], options);
+  const list = options.list && [options.list.bodyPath, JSON.stringify(options.list.headers)];
+  return start((port) => [bare, `${port}`, ...(list ?? [])], options);
 }
 
 /** Starts a program that serves on the port that it is given. */

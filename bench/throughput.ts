@@ -5,7 +5,7 @@ import { type Load, load } from "./load.ts";
 import { type Programs, saveBodies, WORK } from "./programs.ts";
 import { fetchList, register } from "./registrations.ts";
 import { calmest, median, type Pair, type Rounds } from "./rounds.ts";
-import { type Server, startBare, startService } from "./server.ts";
+import { type ListAnswer, type Server, startBare, startService } from "./server.ts";
 
 const ROUNDS: Rounds = { wanted: 4, spare: 3 };
 /** Both sides are the service, so that what is looked for is small. */
@@ -17,17 +17,23 @@ const WARM_UP_SECS = 1;
 
 const ownCore = true;
 
-/** `GET /pools`: one list of each size against the same bytes from the peer. */
+/** `GET /pools`: one list of each size against the same bytes from the peer, header fields included. */
 export async function getFigures(programs: Programs): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const pools of [1, 1_000, 10_000]) {
     await using service = await startService(programs, { ownCore });
     await register(service, pools);
-    await using bare = await startBare(programs, { ownCore, listPath: await saveList(service) });
+    const list = await saveList(service);
+    await using bare = await startBare(programs, { ownCore, list });
     const name = `GET /pools, ${pools.toLocaleString("en-US")} pool${pools === 1 ? "" : "s"}`;
     // What a request costs besides its bytes shows less in longer lists.
     const goal = atLeast(pools === 1 ? 0.9 : 0.95);
     figures.push(await compare(name, { server: service }, { server: bare }, goal));
+    if (pools > 1) continue;
+    const headers = { "Content-Type": list.headers["content-type"] ?? "" };
+    await using barer = await startBare(programs, { ownCore, list: { ...list, headers } });
+    const barely = `${name} (peer: Content-Type alone)`;
+    figures.push(await compare(barely, { server: service }, { server: barer }));
   }
   return figures;
 }
@@ -36,7 +42,7 @@ export async function getFigures(programs: Programs): Promise<Figure[]> {
 export async function notModifiedFigure(programs: Programs): Promise<Figure> {
   await using service = await startService(programs, { ownCore });
   await register(service, 1);
-  await using bare = await startBare(programs, { ownCore, listPath: await saveList(service) });
+  await using bare = await startBare(programs, { ownCore, list: await saveList(service) });
   const etag = (await fetchList(service)).headers.get("ETag") ?? "";
   const { status } = await fetchList(service, { "If-None-Match": etag });
   if (status !== 304) throw new BenchError(`the current ETag is answered with ${status}`);
@@ -142,9 +148,14 @@ async function inTurns(
   return { service: await service.rates(), peer: await peer.rates() };
 }
 
-/** Keeps the bytes of `GET /pools` in a file, for the peer to answer. */
-async function saveList(service: Server): Promise<string> {
-  const path = `${WORK}/pools.json`;
-  await Bun.write(path, await (await fetchList(service)).bytes());
-  return path;
+/** The fields that a server puts in by itself. */
+const OF_THE_SERVER = ["connection", "content-length", "date"];
+
+/** Keeps the answer to `GET /pools` for the peer to give: its body in a file. */
+async function saveList(service: Server): Promise<ListAnswer> {
+  const bodyPath = `${WORK}/pools.json`;
+  const answer = await fetchList(service);
+  await Bun.write(bodyPath, await answer.bytes());
+  const fields = [...answer.headers].filter(([name]) => !OF_THE_SERVER.includes(name));
+  return { bodyPath, headers: Object.fromEntries(fields) };
 }
