@@ -1,4 +1,3 @@
-import { parseArgs } from "node:util";
 import { closest, distance } from "fastest-levenshtein";
 import { oneLine, quoted } from "../runtime/text.ts";
 import { type FlagName, flags, ValueFault } from "./flags.ts";
@@ -18,11 +17,7 @@ export interface CommandLine {
   readonly faults: readonly Fault[];
 }
 
-const OPTIONS = {
-  ...Object.fromEntries(Object.keys(flags).map((name) => [name, { type: "string" } as const])),
-  help: { type: "boolean", short: "h" },
-  version: { type: "boolean", short: "V" },
-} as const;
+const SHORT: Readonly<Record<string, string>> = { "-h": "--help", "-V": "--version" };
 
 /** Reads the arguments, and finds all that is wrong with each by itself. */
 export function parseCommandLine(args: readonly string[]): CommandLine {
@@ -74,40 +69,42 @@ function readValue(
 }
 
 interface Token {
-  /** The option's name; undefined for an argument that is not an option. */
+  /** The flag's name; undefined for an argument that is not a flag. */
   readonly name: string | undefined;
   readonly value: string | undefined;
   readonly typed: string;
 }
 
-/** The arguments one by one. What looks like a flag is never taken for another flag's value. */
+/**
+ * The arguments one by one: `--name value`, `--name=value`, or what is no flag, as is all behind `--`
+ * (POSIX, guideline 10). What looks like a flag is never taken for another flag's value.
+ */
 function tokenize(args: readonly string[]): Token[] {
-  const { tokens } = parseArgs({
-    args: [...args],
-    options: OPTIONS,
-    strict: false,
-    tokens: true,
-    allowPositionals: true,
-  });
-  const found: Token[] = [];
-  for (const token of tokens) {
-    const typed = args[token.index] ?? "";
-    if (token.kind === "positional") {
-      found.push({ name: undefined, value: undefined, typed });
-    } else if (token.kind === "option") {
-      const { name, rawName, value, inlineValue } = token;
-      if (inlineValue === false && looksLikeFlag(value)) {
-        found.push({ name, value: undefined, typed: rawName });
-        return [...found, ...tokenize(args.slice(token.index + 1))];
-      }
-      // `-xyz` comes as three tokens, but was typed as one thing.
-      const known = name === "help" || name === "version";
-      const cluster = !rawName.startsWith("--") && !known;
-      if (cluster && found.at(-1)?.typed === typed) continue;
-      found.push({ name, value, typed: cluster ? typed : rawName });
+  const tokens: Token[] = [];
+  const waiting = [...args];
+  for (let typed = waiting.shift(); typed !== undefined; typed = waiting.shift()) {
+    if (typed === "--") {
+      const others = waiting.map((other) => ({ name: undefined, value: undefined, typed: other }));
+      return [...tokens, ...others];
     }
+    if (/^-[hV]{2,}$/.test(typed)) {
+      waiting.unshift(...Array.from(typed.slice(1), (letter) => `-${letter}`));
+      continue;
+    }
+    const long = SHORT[typed] ?? typed;
+    const [, flag = long, inline] = /^(--[^=]+)=(.*)$/s.exec(long) ?? [];
+    const name = nameOf(flag);
+    const takesNext =
+      inline === undefined && name !== undefined && isFlagName(name) && !looksLikeFlag(waiting[0]);
+    tokens.push({ name, value: takesNext ? waiting.shift() : inline, typed: flag });
   }
-  return found;
+  return tokens;
+}
+
+/** Of one with a single dash, that is a part: there is none by such a name. */
+function nameOf(argument: string): string | undefined {
+  if (argument.startsWith("--")) return argument.slice(2);
+  return argument.startsWith("-") && argument !== "-" ? argument : undefined;
 }
 
 /** Whether an argument is a flag rather than a value; `-5` is a value, if a wrong one. */
@@ -123,7 +120,7 @@ function unknownFlag(typed: string): string {
 /** The flag that a name was probably meant to be: a slip of the finger away, or begun like it. */
 function nearestFlag(name: string): string | undefined {
   if (name.length < 3) return undefined;
-  const names = Object.keys(OPTIONS);
+  const names = [...Object.keys(flags), "help", "version"];
   const nearest = closest(name, names);
   if (distance(name, nearest) <= Math.max(2, name.length / 4)) return nearest;
   return names.find((candidate) => candidate.startsWith(name) || name.startsWith(`${candidate}-`));
