@@ -40,6 +40,9 @@ export function buildSwitches(outfile: string) {
     // Names stay, for stack traces.
     minify: { syntax: true, whitespace: true, identifiers: false },
     sourcemap: "inline",
+    // Halves the time of a start. Deeper, it would make the file 1 MB larger for a tenth of that.
+    bytecode: true,
+    bytecodeDepth: 1,
     throw: false,
   } as const;
 }

@@ -17,7 +17,7 @@ import { type Place, roundUp, Tail } from "./tail.ts";
  *
  * @param bytes what `bun build --compile` made
  * @param buildStub makes the stub for where everything lies
- * @param notice whose work is in it; for people, who take it out by `objcopy`
+ * @param notice whose work is in it; for people, who take it out by `objcopy`, compressed
  * @throws PackagingError where an input is not what this is made for
  */
 export async function makeStandalone(
@@ -94,8 +94,8 @@ export async function makeStandalone(
     sections.add(`.embedded.${object.name}`, SHF.ALLOC, object, object.bytes.length);
   }
   sections.add(".stub", SHF.ALLOC | SHF.EXECINSTR, code, stub.code.length);
-  const text = Buffer.from(notice);
-  sections.add(".notice", 0, { ...tail.append(text, 1), address: 0 }, text.length);
+  const text = Bun.gzipSync(notice, { level: 9 });
+  sections.add(".notice.gz", 0, { ...tail.append(text, 1), address: 0 }, text.length);
   const names = tail.append(sections.names, 1);
   const sectionHeaders = tail.append(new Uint8Array(sections.byteLength), 8);
 

@@ -1,5 +1,4 @@
-import { writeSync } from "node:fs";
-import { isatty } from "node:tty";
+import { fstatSync, writeSync } from "node:fs";
 import type { ParsedArgs } from "citty";
 import { command } from "./cli/command.ts";
 import type { Config } from "./cli/config.ts";
@@ -57,7 +56,7 @@ async function serve(config: Config): Promise<void> {
   const logs = createLogs({
     filter: process.env.DYN_LOG,
     format: isOn(process.env.DYN_LOGGING_JSONL) ? "json" : "text",
-    colors: isatty(2) && !process.env.NO_COLOR,
+    colors: !process.env.NO_COLOR && (await isTerminal(2)),
     clock: systemClock,
     write: (line) => stderr.write(line),
   });
@@ -91,6 +90,18 @@ function firstSignal(): Promise<keyof typeof SIGNALS> {
       });
     }
   });
+}
+
+/**
+ * Whether a person reads what is written there. `node:tty` brings sockets and streams with it and takes
+ * as long to load as the rest of a start, so it is asked only about what may be a terminal.
+ */
+async function isTerminal(fd: number): Promise<boolean> {
+  try {
+    return fstatSync(fd).isCharacterDevice() && (await import("node:tty")).isatty(fd);
+  } catch {
+    return false;
+  }
 }
 
 function isOn(value: string | undefined): boolean {
