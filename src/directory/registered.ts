@@ -14,7 +14,8 @@ import { type Router, routersRepresentation } from "./routers.ts";
 export class RegisteredDirectory implements Directory {
   readonly #listing = new Listing(poolJson);
   readonly #store: RegistrationStore;
-  readonly #routers: Representation;
+  readonly #routers: readonly Router[];
+  #routersAnswer: Representation | undefined;
   #heard = () => {};
   readonly #departed: Departed;
 
@@ -36,7 +37,7 @@ export class RegisteredDirectory implements Directory {
         this.#heard();
       },
     });
-    this.#routers = routersRepresentation(routers);
+    this.#routers = routers;
   }
 
   open(): Promise<void> {
@@ -71,7 +72,8 @@ export class RegisteredDirectory implements Directory {
   }
 
   routers(): Representation {
-    return this.#routers;
+    this.#routersAnswer ??= routersRepresentation(this.#routers);
+    return this.#routersAnswer;
   }
 
   onChange(heard: () => void): void {

@@ -84,8 +84,10 @@ export function listen(options: ServerOptions): HttpServer {
     openSockets: async () => (await import("./listening-sockets.ts")).listeningSockets(),
   });
   const port = server.port ?? address.port;
+  const scheme = tls === undefined ? "http" : "https";
   return {
-    url: server.url.origin,
+    // Put together here: Bun's own is a `URL`, and the first of these takes a twentieth of the start.
+    url: `${scheme}://${authorityOf({ ...address, port })}`,
     replaceTls: (other) => listeners.replace(() => listenerOf(open(port, true, other))),
     async drain() {
       const finished = listeners.stop().then(() => true);
@@ -130,7 +132,12 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: "the port needs more rights; take one above 1023 with --listen",
 };
 
-function attempt<T>({ host, port }: ServerOptions["address"], action: () => T): T {
+/** A host and port as they stand in a URL (RFC 3986, section 3.2). */
+function authorityOf({ host, port }: ServerOptions["address"]): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+function attempt<T>(address: ServerOptions["address"], action: () => T): T {
   try {
     return action();
   } catch (error) {
@@ -142,10 +149,9 @@ function attempt<T>({ host, port }: ServerOptions["address"], action: () => T): 
         `--tls-cert-path, --tls-key-path: these files can't be served with: ${messageOf(error)}`,
       );
     }
-    const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
     throw new ServiceError(
       "startup",
-      `cannot listen on ${where}: ${REASONS[code] ?? messageOf(error)}`,
+      `cannot listen on ${authorityOf(address)}: ${REASONS[code] ?? messageOf(error)}`,
     );
   }
 }
