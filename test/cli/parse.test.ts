@@ -16,7 +16,9 @@ test("an unknown flag is refused, with the flag that it is near to", () => {
   expect(faults("-listen")).toEqual(["-listen: unknown flag; did you mean --listen?"]);
   expect(faults("--no-listen")).toEqual(["--no-listen: unknown flag"]);
   expect(faults("--verbose")).toEqual(["--verbose: unknown flag"]);
-  expect(faults("-v")).toEqual(["-v: unknown flag"]);
+  expect(faults("-v", "-v")).toEqual(["-v: unknown flag", "-v: unknown flag"]);
+  expect(faults("-hx")).toEqual(["-hx: unknown flag"]);
+  expect(parseCommandLine(["-hx"]).help).toBe(false);
   expect(faults("--__proto__=1")).toEqual(["--__proto__: unknown flag"]);
 });
 
