@@ -65,10 +65,12 @@ export async function start(
   const child = Bun.spawn(options.ownCore ? pinned(SERVER_CORE, words) : words, {
     stdin: "ignore",
     stdout: "ignore",
-    stderr: options.stderr ?? "inherit",
+    // By a pipe, as services have it: for a terminal the service loads more.
+    stderr: options.stderr ?? "pipe",
     // A line for each new pool would bury the figures.
     env: { ...process.env, DYN_LOG: "error", ...options.env },
   });
+  void show(child.stderr);
   // One that is left over would take CPU time from whatever comes next.
   const kill = () => child.kill("SIGKILL");
   process.once("exit", kill);
@@ -88,6 +90,10 @@ export async function start(
       await child.exited;
     },
   };
+}
+
+async function show(complaints: ReadableStream<Uint8Array> | undefined): Promise<void> {
+  for await (const complaint of complaints ?? []) process.stderr.write(complaint);
 }
 
 function memoryBytes(pid: number): number {
