@@ -31,9 +31,9 @@ export async function getFigures(programs: Programs): Promise<Figure[]> {
     figures.push(await compare(name, { server: service }, { server: bare }, goal));
     if (pools > 1) continue;
     const headers = { "Content-Type": list.headers["content-type"] ?? "" };
-    await using barer = await startBare(programs, { ownCore, list: { ...list, headers } });
-    const barely = `${name} (peer: Content-Type alone)`;
-    figures.push(await compare(barely, { server: service }, { server: barer }));
+    await using shorter = await startBare(programs, { ownCore, list: { ...list, headers } });
+    const ofShorter = `${name} (peer: Content-Type alone)`;
+    figures.push(await compare(ofShorter, { server: service }, { server: shorter }));
   }
   return figures;
 }

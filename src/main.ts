@@ -93,8 +93,8 @@ function firstSignal(): Promise<keyof typeof SIGNALS> {
 }
 
 /**
- * Whether a person reads what is written there. `node:tty` brings sockets and streams with it and takes
- * as long to load as the rest of a start, so it is asked only about what may be a terminal.
+ * Whether a person reads what is written there. `node:tty` brings sockets and streams with it, a tenth of
+ * a start, so it is asked only about what may be a terminal.
  */
 async function isTerminal(fd: number): Promise<boolean> {
   try {

@@ -101,7 +101,7 @@ function tokenize(args: readonly string[]): Token[] {
   return tokens;
 }
 
-/** Of one with a single dash, that is a part: there is none by such a name. */
+/** What an argument names. With a single dash it stays as it is, which is no flag's name. */
 function nameOf(argument: string): string | undefined {
   if (argument.startsWith("--")) return argument.slice(2);
   return argument.startsWith("-") && argument !== "-" ? argument : undefined;
