@@ -19,7 +19,7 @@ export async function idleMemoryFigures(programs: Programs): Promise<Figure[]> {
     return await settledBytes(server);
   };
   const samples = await alternate(ROUNDS, {
-    service: idle(() => startService(programs, { ownCore })),
+    service: idle(() => startService(programs, { ownCore, usualLogs: true })),
     peer: idle(() => startBare(programs, { ownCore })),
   });
   return [

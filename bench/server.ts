@@ -23,6 +23,8 @@ interface Options {
   readonly env?: Readonly<Record<string, string>>;
   /** What answers 200 once it serves: `/healthz`, unless said otherwise. */
   readonly healthPath?: string;
+  /** Whether the service logs as it does unless told otherwise, which is not shown. */
+  readonly usualLogs?: boolean;
   /** What becomes of what it complains about: shown, unless said otherwise. */
   readonly stderr?: "ignore";
 }
@@ -65,12 +67,12 @@ export async function start(
   const child = Bun.spawn(options.ownCore ? pinned(SERVER_CORE, words) : words, {
     stdin: "ignore",
     stdout: "ignore",
-    // By a pipe, as services have it: for a terminal the service loads more.
+    // By a pipe, as services have it.
     stderr: options.stderr ?? "pipe",
     // A line for each new pool would bury the figures.
-    env: { ...process.env, DYN_LOG: "error", ...options.env },
+    env: { ...process.env, DYN_LOG: options.usualLogs ? "info" : "error", ...options.env },
   });
-  void show(child.stderr);
+  void read(child.stderr, options.usualLogs ? () => {} : (text) => process.stderr.write(text));
   // One that is left over would take CPU time from whatever comes next.
   const kill = () => child.kill("SIGKILL");
   process.once("exit", kill);
@@ -92,8 +94,11 @@ export async function start(
   };
 }
 
-async function show(complaints: ReadableStream<Uint8Array> | undefined): Promise<void> {
-  for await (const complaint of complaints ?? []) process.stderr.write(complaint);
+async function read(
+  stream: ReadableStream<Uint8Array> | undefined,
+  take: (text: Uint8Array) => void,
+): Promise<void> {
+  for await (const text of stream ?? []) take(text);
 }
 
 function memoryBytes(pid: number): number {

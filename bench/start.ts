@@ -30,7 +30,7 @@ export async function startFigure(programs: Programs): Promise<Figure> {
   };
   // Free to run on any core: so it is when a real one starts.
   const sides = {
-    service: timed(() => startService(programs, { ownCore: false })),
+    service: timed(() => startService(programs, { ownCore: false, usualLogs: true })),
     peer: timed(() => startBare(programs, { ownCore: false })),
   };
   await alternate(WARM_UP, sides);

@@ -1,4 +1,3 @@
-import { fstatSync, writeSync } from "node:fs";
 import type { ParsedArgs } from "citty";
 import { command } from "./cli/command.ts";
 import type { Config } from "./cli/config.ts";
@@ -43,8 +42,9 @@ async function main(rawArgs: string[]): Promise<number> {
   }
 }
 
-/** Writes to standard output before it returns, so that exiting loses nothing. */
-function print(text: string): void {
+/** Writes to standard output before it resolves, so that exiting loses nothing. */
+async function print(text: string): Promise<void> {
+  const { writeSync } = await import("node:fs");
   try {
     writeSync(1, `${text}\n`);
   } catch {
@@ -94,14 +94,10 @@ function firstSignal(): Promise<keyof typeof SIGNALS> {
 
 /**
  * Whether a person reads what is written there. `node:tty` brings sockets and streams with it, a tenth of
- * a start, so it is asked only about what may be a terminal.
+ * a start, so it is asked only where Bun has found a terminal: that may be standard output.
  */
 async function isTerminal(fd: number): Promise<boolean> {
-  try {
-    return fstatSync(fd).isCharacterDevice() && (await import("node:tty")).isatty(fd);
-  } catch {
-    return false;
-  }
+  return Bun.enableANSIColors && (await import("node:tty")).isatty(fd);
 }
 
 function isOn(value: string | undefined): boolean {

@@ -8,7 +8,7 @@ import { parseCommandLine } from "./parse.ts";
 /** What the command does once its line is read. */
 export interface Actions {
   /** Prints to standard output. */
-  readonly print: (text: string) => void;
+  readonly print: (text: string) => Promise<void>;
   readonly serve: (config: Config) => Promise<void>;
 }
 
@@ -34,8 +34,8 @@ export function command({ print, serve }: Actions): CommandDef {
     args,
     async run({ rawArgs }) {
       const line = parseCommandLine(rawArgs);
-      if (line.help) print(helpText(name, version, description));
-      else if (line.version) print(`${name} ${version}`);
+      if (line.help) await print(helpText(name, version, description));
+      else if (line.version) await print(`${name} ${version}`);
       else await serve(readConfig(line));
     },
   });
