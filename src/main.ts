@@ -5,7 +5,7 @@ import { systemClock } from "./runtime/clock.ts";
 import { messageOf, ServiceError } from "./runtime/errors.ts";
 import { limits } from "./runtime/limits.ts";
 import { LineWriter } from "./runtime/line-writer.ts";
-import { createLogs } from "./runtime/log.ts";
+import { createLogs, type Log } from "./runtime/log.ts";
 import { oneLine } from "./runtime/text.ts";
 
 const SIGNALS = { SIGINT: 2, SIGTERM: 15 } as const;
@@ -53,22 +53,8 @@ async function print(text: string): Promise<void> {
 }
 
 async function serve(config: Config): Promise<void> {
-  const logs = createLogs({
-    filter: process.env.DYN_LOG,
-    format: isOn(process.env.DYN_LOGGING_JSONL) ? "json" : "text",
-    colors: !process.env.NO_COLOR && (await isTerminal(2)),
-    clock: systemClock,
-    write: (line) => stderr.write(line),
-  });
-  const crash = (error: unknown) => {
-    logs("main").error("internal error; stopping", {
-      error: error instanceof Error ? (error.stack ?? error.message) : messageOf(error),
-    });
-    void exit(1);
-  };
-  process.on("uncaughtException", crash);
-  process.on("unhandledRejection", crash);
-
+  const logs = logsOf(!process.env.NO_COLOR && (await isTerminal(2)));
+  exitOnCrash(logs("main"));
   // Listened for before anything starts, so that none is missed.
   const signal = firstSignal();
   const { startService } = await import("./service.ts");
@@ -76,6 +62,27 @@ async function serve(config: Config): Promise<void> {
   // A start that fails for good ends the wait.
   const name = await Promise.race([signal, service.opened.then(() => signal)]);
   await service.stop(name);
+}
+
+function logsOf(colors: boolean): ReturnType<typeof createLogs> {
+  return createLogs({
+    filter: process.env.DYN_LOG,
+    format: isOn(process.env.DYN_LOGGING_JSONL) ? "json" : "text",
+    colors,
+    clock: systemClock,
+    write: (line) => stderr.write(line),
+  });
+}
+
+function exitOnCrash(log: Log): void {
+  const crash = (error: unknown) => {
+    log.error("internal error; stopping", {
+      error: error instanceof Error ? (error.stack ?? error.message) : messageOf(error),
+    });
+    void exit(1);
+  };
+  process.on("uncaughtException", crash);
+  process.on("unhandledRejection", crash);
 }
 
 /** The first signal to stop. A second one ends the process at once. */

@@ -1,5 +1,5 @@
 import { version } from "../package.json" with { type: "json" };
-import type { Config } from "./cli/config.ts";
+import type { Config, DynamodbConfig, KubernetesConfig } from "./cli/config.ts";
 import type { Directory } from "./directory/directory.ts";
 import { RegisteredDirectory } from "./directory/registered.ts";
 import { Waiters } from "./directory/waiters.ts";
@@ -7,6 +7,8 @@ import { BodyReader } from "./http/body.ts";
 import { RequestCounts } from "./http/request-counts.ts";
 import { createRoutes } from "./http/routes.ts";
 import { listen } from "./http/server.ts";
+import type { TlsFiles } from "./http/tls-watch.ts";
+import type { DynamoStoreOptions } from "./registrations/dynamodb/store.ts";
 import { MemoryStore } from "./registrations/memory.ts";
 import type { LivePools, RegistrationStore } from "./registrations/store.ts";
 import type { Clock } from "./runtime/clock.ts";
@@ -32,23 +34,40 @@ export interface Service {
  *
  * @throws ServiceError `startup` when it can't
  */
-export async function startService(
-  config: Config,
-  { clock, logs }: Surroundings,
-): Promise<Service> {
-  const log = logs("main");
+export async function startService(config: Config, surroundings: Surroundings): Promise<Service> {
+  const { clock, logs } = surroundings;
   const startedAt = { startedAtMs: clock.monotonicMs(), startedAtWallMs: clock.wallMs() };
+  const log = logs("http");
   const tls =
-    config.tls &&
-    (await (await import("./http/tls-watch.ts")).openTls(config.tls, { clock, log: logs("http") }));
-
+    config.tls && (await (await import("./http/tls-watch.ts")).openTls(config.tls, { clock, log }));
   const runClock = new RunClock(clock, (pausedMs) => {
-    log.warn("the process was not running; leases are longer by that time", {
+    logs("main").warn("the process was not running; leases are longer by that time", {
       paused_s: Math.round(pausedMs) / 1000,
     });
   });
-  const openStore = await storeOf(config, { clock, logs }, runClock);
-  const directory = await directoryOf(config, { clock, logs }, openStore);
+  const openStore = await storeOf(config, surroundings, runClock);
+  const directory = await directoryOf(config, surroundings, openStore);
+  return serve(config, surroundings, { startedAt, tls, runClock, directory });
+}
+
+interface Parts {
+  readonly startedAt: { readonly startedAtMs: number; readonly startedAtWallMs: number };
+  readonly tls: TlsFiles | undefined;
+  readonly runClock: RunClock;
+  readonly directory: Directory;
+}
+
+/**
+ * Serves what has been opened.
+ *
+ * @throws ServiceError `startup` when the address can't be had
+ */
+function serve(
+  config: Config,
+  { clock, logs }: Surroundings,
+  { startedAt, tls, runClock, directory }: Parts,
+): Service {
+  const log = logs("main");
   const waiters = new Waiters(directory, clock);
 
   const requests = new RequestCounts(clock);
@@ -110,17 +129,24 @@ type OpenStore = (livePools: LivePools) => RegistrationStore;
 /** The directory of the mode that the configuration asks for. Loads nothing that it doesn't need. */
 async function directoryOf(
   config: Config,
+  surroundings: Surroundings,
+  openStore: OpenStore,
+): Promise<Directory> {
+  return config.mode === "registrations"
+    ? new RegisteredDirectory(openStore, config.routers, surroundings.clock)
+    : importedDirectoryOf(config, surroundings, openStore);
+}
+
+async function importedDirectoryOf(
+  { mode, routerService }: KubernetesConfig,
   { clock, logs }: Surroundings,
   openStore: OpenStore,
 ): Promise<Directory> {
-  if (config.mode === "registrations") {
-    return new RegisteredDirectory(openStore, config.routers, clock);
-  }
   const [{ openSliceApi }, { Reflector }, { ImportedDirectory }, rule] = await Promise.all([
     import("./kubernetes/client.ts"),
     import("./kubernetes/reflector.ts"),
     import("./directory/imported.ts"),
-    config.mode === "karmada"
+    mode === "karmada"
       ? import("./kubernetes/karmada.ts").then(({ karmada }) => karmada)
       : import("./kubernetes/mcs.ts").then(({ mcs }) => mcs),
   ]);
@@ -131,7 +157,7 @@ async function directoryOf(
     openStore,
     openSlices: (sink) => new Reflector({ api, sink, clock, log }),
     rule,
-    routers: config.routerService,
+    routers: routerService,
     clock,
     log,
   });
@@ -139,31 +165,22 @@ async function directoryOf(
 
 /** What makes the store that the configuration asks for. Loads nothing that it doesn't need. */
 async function storeOf(
-  config: Config,
+  { storage, leaseDurationSecs: leaseSecs, heartbeatIntervalSecs }: Config,
   { clock, logs }: Surroundings,
   runClock: RunClock,
 ): Promise<OpenStore> {
-  const { storage, leaseDurationSecs: leaseSecs } = config;
   const common = { leaseSecs, clock, runClock, log: logs("registrations") };
-  if (storage.store === "memory") {
-    return (livePools) => new MemoryStore({ ...common, livePools });
-  }
+  return storage.store === "memory"
+    ? (livePools) => new MemoryStore({ ...common, livePools })
+    : dynamoStoreOf(storage, { ...common, heartbeatIntervalSecs });
+}
+
+async function dynamoStoreOf(
+  { table: tableName, region, endpointUrl, ...timing }: DynamodbConfig,
+  common: Omit<DynamoStoreOptions, keyof DynamodbConfig | "livePools">,
+): Promise<OpenStore> {
   const { openAwsTable } = await import("./registrations/dynamodb/aws-table.ts");
   const { DynamoStore } = await import("./registrations/dynamodb/store.ts");
-  const { table, region } = await openAwsTable({
-    tableName: storage.table,
-    region: storage.region,
-    endpointUrl: storage.endpointUrl,
-  });
-  return (livePools) =>
-    new DynamoStore({
-      ...common,
-      table,
-      region,
-      heartbeatIntervalSecs: config.heartbeatIntervalSecs,
-      pollIntervalSecs: storage.pollIntervalSecs,
-      replicationGraceSecs: storage.replicationGraceSecs,
-      skewSecs: storage.skewSecs,
-      livePools,
-    });
+  const opened = await openAwsTable({ tableName, region, endpointUrl });
+  return (livePools) => new DynamoStore({ ...common, ...timing, ...opened, livePools });
 }

@@ -27,7 +27,7 @@ interface RegistrationsConfig {
   readonly routers: readonly Router[];
 }
 
-interface KubernetesConfig {
+export interface KubernetesConfig {
   readonly mode: "karmada" | "mcs";
   readonly routerService: RouterService;
 }
