@@ -1,4 +1,3 @@
-import Negotiator from "negotiator";
 import type { Coding, Representation } from "../directory/representation.ts";
 import { limits } from "../runtime/limits.ts";
 
@@ -25,6 +24,8 @@ export function chooseCoding(request: Request, { size }: Pick<Representation, "s
 const knownChoices = new Map<string, Coding>();
 
 function choose(accepted: string): Coding {
+  // Loaded with the first value: it would be a twelfth of a start.
+  const Negotiator: typeof import("negotiator") = require("negotiator");
   const [best] = new Negotiator({ headers: { "accept-encoding": accepted } }).encodings(
     [...CODINGS],
     // Among codings that the client likes equally well, the one that costs less.
