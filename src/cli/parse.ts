@@ -1,4 +1,3 @@
-import { closest, distance } from "fastest-levenshtein";
 import { oneLine, quoted } from "../runtime/text.ts";
 import { type FlagName, flags, ValueFault } from "./flags.ts";
 
@@ -120,8 +119,10 @@ function unknownFlag(typed: string): string {
 /** The flag that a name was probably meant to be: a slip of the finger away, or begun like it. */
 function nearestFlag(name: string): string | undefined {
   if (name.length < 3) return undefined;
+  // Loaded for a fault only: its table takes 256 KB.
+  const levenshtein: typeof import("fastest-levenshtein") = require("fastest-levenshtein");
   const names = [...Object.keys(flags), "help", "version"];
-  const nearest = closest(name, names);
-  if (distance(name, nearest) <= Math.max(2, name.length / 4)) return nearest;
+  const nearest = levenshtein.closest(name, names);
+  if (levenshtein.distance(name, nearest) <= Math.max(2, name.length / 4)) return nearest;
   return names.find((candidate) => candidate.startsWith(name) || name.startsWith(`${candidate}-`));
 }
