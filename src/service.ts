@@ -176,7 +176,7 @@ async function storeOf(
 }
 
 async function dynamoStoreOf(
-  { table: tableName, region, endpointUrl, ...timing }: DynamodbConfig,
+  { store: _, table: tableName, region, endpointUrl, ...timing }: DynamodbConfig,
   common: Omit<DynamoStoreOptions, keyof DynamodbConfig | "livePools">,
 ): Promise<OpenStore> {
   const { openAwsTable } = await import("./registrations/dynamodb/aws-table.ts");

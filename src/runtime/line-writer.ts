@@ -16,7 +16,6 @@ const encoder = new TextEncoder();
 export class LineWriter {
   readonly #fd: number;
   readonly #clock: Clock;
-  #fs: FileSystem | undefined;
   #waiting: Uint8Array[] = [];
   #waitingBytes = 0;
   #isWriting = false;
@@ -50,8 +49,7 @@ export class LineWriter {
   }
 
   async #start(): Promise<void> {
-    this.#fs ??= await import("node:fs");
-    this.#writeNext(this.#fs);
+    this.#writeNext(await import("node:fs"));
   }
 
   #writeNext(fs: FileSystem): void {
